@@ -1,0 +1,1 @@
+"""Language model engines behind one protocol: see ``base.py``."""

@@ -1,0 +1,336 @@
+"""An engine that computes nothing: scripted answers, modelled step times, exact KV accounting.
+
+Pure and deterministic; time is only reported (``StepResult.duration``), never waited for. Work per
+step grows with the run set alone, so that a discrete-event simulation of thousands of waiting
+goals stays fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from timely_llm.engine.base import (
+    DuplicateRequest,
+    EngineInfo,
+    GenerationRequest,
+    Output,
+    PromptTooLong,
+    StepResult,
+)
+from timely_llm.latency import StepLatency
+
+Script = Callable[[GenerationRequest], Sequence[str]]
+
+
+def quarter_of_characters(text: str) -> int:
+    """Tokens of a text where nothing better is known: one for four characters, at least one."""
+    return max(1, -(-len(text) // 4))
+
+
+@dataclass(slots=True)
+class _Prefix:
+    """The KV blocks of a fixed prompt that live requests share, while any of them holds."""
+
+    tokens: int
+    blocks: int
+    holders: int = 0
+
+    @property
+    def ready(self) -> bool:
+        return self.holders > 0
+
+
+@dataclass(slots=True)
+class _Live:
+    """A live request. Tokens count from the prompt's first; the KV of ``computed`` ones is there,
+    that of ``highest`` has been there. ``room`` is what its blocks, own and shared, can hold."""
+
+    request: GenerationRequest
+    script: Sequence[str]
+    prompt: int
+    prefix: _Prefix
+    generated: int = 0
+    computed: int = 0
+    highest: int = 0
+    blocks: int = 0
+    room: int = 0
+    sharing: bool = False
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step in the making. ``spare`` is what of ``run`` exceeds the batch limit."""
+
+    run: Sequence[str]
+    hold: Sequence[str]
+    decodes: list[_Live] = field(default_factory=list)
+    prompts: list[_Live] = field(default_factory=list)
+    spare: list[str] = field(default_factory=list)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    scheduled: dict[str, int] = field(default_factory=dict)
+    recomputed: dict[str, int] = field(default_factory=dict)
+    evicted: list[str] = field(default_factory=list)
+    decoding: int = 0
+    context: int = 0
+    prefill: int = 0
+    _victims: list[str] | None = None
+
+    def victims(self) -> list[str]:
+        """Who may lose blocks, the first to lose them at the end; made when blocks run out."""
+        if self._victims is None:
+            order = [live.request.id for live in self.decodes + self.prompts] + self.spare
+            running = set(order)
+            self._victims = order + [name for name in reversed(self.hold) if name not in running]
+        return self._victims
+
+
+class SimulatedEngine:
+    """Answers by ``script``, takes ``latency`` for each step, keeps KV blocks as vLLM does.
+
+    ``script`` gives the texts of the tokens of a request's answer. Its end costs one token more,
+    the end token, unless ``end_token`` is False. ``count_tokens`` measures prompts. ``max_batch``
+    sequences and ``prefill_chunk`` prompt tokens fit in one step. Whole blocks of a fixed prompt
+    are shared by all requests with the same ``system``, from the moment one has computed them until
+    the last holder loses them. With ``lag`` the tokens of a step come out with the step after it,
+    as those of an engine that schedules ahead do.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        latency: StepLatency,
+        *,
+        max_batch: int = 8,
+        kv_blocks: int = 4096,
+        block_size: int = 32,
+        max_model_len: int = 8192,
+        prefill_chunk: int = 2048,
+        count_tokens: Callable[[str], int] = quarter_of_characters,
+        end_token: bool = True,
+        lag: bool = False,
+        model: str = "scripted",
+    ) -> None:
+        sizes = {
+            "max_batch": max_batch,
+            "kv_blocks": kv_blocks,
+            "block_size": block_size,
+            "max_model_len": max_model_len,
+            "prefill_chunk": prefill_chunk,
+        }
+        for name, value in sizes.items():
+            if value < 1:
+                raise ValueError(f"{name} is {value}: must be at least 1")
+        self.info = EngineInfo(
+            backend="simulated",
+            version=latency.source,
+            model=model,
+            max_batch=max_batch,
+            block_size=block_size,
+            kv_blocks=kv_blocks,
+            max_model_len=max_model_len,
+        )
+        self._script = script
+        self._latency = latency
+        self._chunk = prefill_chunk
+        self._count = count_tokens
+        self._end_token = end_token
+        self._lag = lag
+        self._live: dict[str, _Live] = {}
+        self._prefixes: dict[str, tuple[int, _Prefix]] = {}
+        self._used = 0
+        self._in_flight: dict[str, Output] = {}
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._in_flight)
+
+    def close(self) -> None:
+        for name in list(self._live):
+            self.abort(name)
+        self._in_flight = {}
+
+    # Requests
+
+    def submit(self, request: GenerationRequest) -> int:
+        if request.id in self._live:
+            raise DuplicateRequest(f"request '{request.id}' is live already")
+        system, prefix = self._prefix(request.system)
+        prompt = system if request.user is None else system + self._count(request.user)
+        self._check_length(request, prompt)
+        script = () if request.user is None else self._script(request)
+        self._live[request.id] = _Live(request, script, prompt, prefix)
+        return prompt
+
+    def abort(self, request_id: str) -> None:
+        live = self._live.pop(request_id, None)
+        self._in_flight.pop(request_id, None)
+        if live is not None:
+            self._give_up(live)
+
+    def _prefix(self, system: str) -> tuple[int, _Prefix]:
+        known = self._prefixes.get(system)
+        if known is None:
+            tokens = self._count(system)
+            # A prompt's last token is always computed, for it gives the answer's first: less one.
+            blocks = max(0, tokens - 1) // self.info.block_size
+            prefix = _Prefix(blocks * self.info.block_size, blocks)
+            known = self._prefixes[system] = (tokens, prefix)
+        return known
+
+    def _check_length(self, request: GenerationRequest, prompt: int) -> None:
+        answer = 1 if request.user is None else request.max_tokens
+        what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
+        if prompt + answer > self.info.max_model_len:
+            raise PromptTooLong(f"{what} exceed max_model_len {self.info.max_model_len}")
+        blocks = -(-(prompt + answer) // self.info.block_size)
+        if blocks > self.info.kv_blocks:
+            raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}")
+
+    # KV blocks
+
+    def _start(self, live: _Live) -> None:
+        """Before a request's first token, or its first one after an eviction: share the prefix."""
+        if live.prefix.ready:
+            live.prefix.holders += 1
+            live.sharing = True
+            live.computed = live.room = live.prefix.tokens
+            live.highest = max(live.highest, live.computed)
+
+    def _share(self, live: _Live) -> None:
+        """A request that computed the whole prefix first hands its blocks over to all."""
+        if not live.prefix.ready and live.prefix.blocks and live.computed >= live.prefix.tokens:
+            live.prefix.holders = 1
+            live.sharing = True
+            live.blocks -= live.prefix.blocks
+
+    def _give_up(self, live: _Live) -> bool:
+        """Take all blocks away; whether there were any."""
+        had = bool(live.blocks or live.sharing)
+        self._used -= live.blocks
+        if live.sharing:
+            live.prefix.holders -= 1
+            if live.prefix.holders == 0:
+                self._used -= live.prefix.blocks
+        live.sharing = False
+        live.blocks = live.room = live.computed = 0
+        return had
+
+    def _allocate(self, live: _Live, end: int, step: _Step) -> bool:
+        """Blocks for the tokens before ``end``, at the cost of whoever has less right to them."""
+        size = self.info.block_size
+        need = -(-(end - live.room) // size)
+        own = live.request.id
+        while self._used + need > self.info.kv_blocks:
+            victims = step.victims()
+            if own not in victims:
+                return False
+            name = victims.pop()
+            if name == own:
+                return False
+            if name not in step.scheduled:
+                self._evict(name, step)
+        self._used += need
+        live.blocks += need
+        live.room += need * size
+        return True
+
+    def _evict(self, name: str, step: _Step) -> None:
+        live = self._live.get(name)
+        if live is not None and self._give_up(live):
+            step.evicted.append(name)
+
+    # The step
+
+    def step(
+        self,
+        run: Sequence[str],
+        hold: Sequence[str] = (),
+        evict: Sequence[str] = (),
+        prefill_budget: int | None = None,
+    ) -> StepResult:
+        step = _Step(run, hold)
+        for name in evict:
+            self._evict(name, step)
+        if run:
+            self._compute(step, prefill_budget)
+        outputs = step.outputs
+        if self._lag:
+            outputs, self._in_flight = self._in_flight, outputs
+        computed = step.decoding or step.prefill
+        return StepResult(
+            outputs=outputs,
+            duration=self._latency(step.decoding, step.prefill, step.context) if computed else 0.0,
+            scheduled=step.scheduled,
+            prompt_tokens=step.prefill,
+            recomputed_tokens=sum(step.recomputed.values()),
+            recomputed=step.recomputed,
+            evicted=tuple(step.evicted),
+            kv_blocks_used=self._used,
+            kv_blocks_total=self.info.kv_blocks,
+        )
+
+    def _compute(self, step: _Step, budget: int | None) -> None:
+        """Decodes first: no prompt beside them may take their place; then prompts, by budget."""
+        for name in step.run:
+            live = self._live.get(name)
+            if live is None or (live.generated and live.request.user is None):
+                continue
+            if len(step.decodes) + len(step.prompts) == self.info.max_batch:
+                step.spare.append(name)
+            elif live.computed >= live.prompt and live.computed >= live.highest:
+                step.decodes.append(live)
+            else:
+                step.prompts.append(live)
+        for live in step.decodes:
+            self._decode(live, step)
+        left = self._chunk if budget is None else min(budget, self._chunk)
+        for live in step.prompts:
+            if left <= 0:
+                break
+            left -= self._prefill(live, left, step)
+
+    def _decode(self, live: _Live, step: _Step) -> None:
+        end = live.computed + 1
+        if not live.room or (end > live.room and not self._allocate(live, end, step)):
+            return
+        step.scheduled[live.request.id] = 1
+        step.decoding += 1
+        step.context += end
+        live.computed = live.highest = end
+        self._sample(live, step)
+
+    def _prefill(self, live: _Live, limit: int, step: _Step) -> int:
+        """Compute up to ``limit`` tokens of a prompt, or of what was lost; how many they were."""
+        if live.computed == 0:
+            self._start(live)
+        known = live.prompt + live.generated
+        start, end = live.computed, min(known, live.computed + limit)
+        if end > live.room and not self._allocate(live, end, step):
+            return 0
+        name = live.request.id
+        step.scheduled[name] = end - start
+        step.prefill += min(end, max(live.prompt, live.highest)) - start
+        if (again := min(end, live.highest) - start) > 0:
+            step.recomputed[name] = again
+        live.computed = end
+        live.highest = max(live.highest, end)
+        self._share(live)
+        if end == known:
+            self._sample(live, step)
+        return end - start
+
+    def _sample(self, live: _Live, step: _Step) -> None:
+        """The next token of the script; the last one ends the request."""
+        text = live.script[live.generated] if live.generated < len(live.script) else ""
+        live.generated += 1
+        finish = None
+        if live.request.user is not None:
+            if live.generated >= len(live.script) + self._end_token:
+                finish = "stop"
+            elif live.generated >= live.request.max_tokens:
+                finish = "length"
+        step.outputs[live.request.id] = Output(text, 1, finish)
+        if finish is not None:
+            del self._live[live.request.id]
+            self._give_up(live)
