@@ -1,0 +1,267 @@
+"""The hub: events in, commands out, and the loop that writes plans. No clock, no thread, no ROS.
+
+``Planner.run_once`` is the loop: schedule, step, detect, dispatch. The node and the simulator drive
+the same object; they differ in the engine, the clock, and who carries out the commands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from timely_llm import events as ev
+from timely_llm import intake, registration, reports
+from timely_llm.engine.base import Engine, EngineError, Output, StepResult
+from timely_llm.fleet import Fleet
+from timely_llm.generation import Generation, Move, State
+from timely_llm.goals import PlannerConfig, urgency_of
+from timely_llm.latency import LatencyEstimate, StepLatency
+from timely_llm.messages import ErrorCode, PlanEventType, SkillCall
+from timely_llm.minispec import Call, PlanError
+from timely_llm.plans import Plans, Writing
+from timely_llm.policies import Decision, EngineState, Policy, View
+from timely_llm.prompts import PromptTemplate
+
+_HANDLERS: dict[type, Callable[[Plans, ev.Event, float], None]] = {
+    ev.GoalArrived: intake.goal_arrived,
+    ev.GoalInvalid: intake.goal_invalid,
+    ev.GoalCanceled: intake.goal_canceled,
+    ev.Activate: intake.activate,
+    ev.Deactivate: intake.deactivate,
+    ev.ExecutionArrived: reports.execution_arrived,
+    ev.StopRobots: reports.stop_robots,
+    ev.RegisterRobot: registration.register_robot,
+    ev.UnregisterRobot: registration.unregister_robot,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of the loop: what is to be done, whether the engine was busy and for how long (s),
+    and, where it was not, when to turn again at the latest (None: at the next event)."""
+
+    commands: list[ev.Command]
+    busy: bool
+    duration: float = 0.0
+    wake_at: float | None = None
+
+
+class Planner:
+    """Plans for a fleet on one engine, under one policy.
+
+    ``handle`` takes an event, ``run_once`` turns the loop once; both return commands. ``now`` is
+    the planner's clock in s and never runs backwards.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        engine: Engine,
+        prompts: PromptTemplate,
+        fleet: Fleet,
+        config: PlannerConfig | None = None,
+        latency: StepLatency | None = None,
+    ) -> None:
+        self.policy, self.engine = policy, engine
+        self.plans = Plans(config or PlannerConfig(), engine, prompts, fleet)
+        self.latency = LatencyEstimate(latency or StepLatency(0.02, per_prefill_token=1e-4))
+        self.last_step = StepResult()
+        self.steps = 0
+        self.recomputed_tokens = 0
+
+    def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
+        """Take in ``event``; returns what is to be done about it."""
+        _HANDLERS[type(event)](self.plans, event, now)
+        return self.plans.drain()
+
+    def run_once(self, now: float) -> Turn:
+        """One turn of the loop: schedule, step, detect, dispatch."""
+        reports.expire(self.plans, now)
+        decision = self._schedule(now)
+        if not decision.run and not self.engine.pending:
+            return Turn(self.plans.drain(), False, wake_at=self._wake_at(decision))
+        try:
+            step = self.engine.step(
+                decision.run, decision.hold, decision.evict, decision.prefill_budget
+            )
+        except EngineError as error:
+            self._engine_failed(error, now)
+            return Turn(self.plans.drain(), False)
+        now += step.duration
+        self._account(step)
+        for plan_id, output in step.outputs.items():
+            if plan_id in self.plans.pins:
+                self.plans.pins[plan_id].done = True
+            elif plan_id in self.plans.writing:
+                self._written(plan_id, output, step, now)
+        return Turn(self.plans.drain(), True, step.duration)
+
+    def _wake_at(self, decision: Decision) -> float | None:
+        wake = min(self.plans.due, math.inf if decision.wake_at is None else decision.wake_at)
+        return None if math.isinf(wake) else wake
+
+    # Schedule.
+
+    def _schedule(self, now: float) -> Decision:
+        """The policy's choice, with the states that follow from it, and with the fixed prompts
+        that are still to be computed behind it."""
+        plans = self.plans
+        views = [self._view(plans.live[plan_id], w) for plan_id, w in plans.writing.items()]
+        decision = self.policy.choose(now, views, self._engine_state()) if views else Decision()
+        run = set(decision.run)
+        for plan_id in plans.writing:
+            plan = plans.live[plan_id]
+            if plan_id in run:
+                if plan.state is not State.RUNNING:
+                    self._runs(plan, now)
+            elif plan.state is State.RUNNING:
+                plan.move(Move.SUSPEND)
+                self._report(plan, PlanEventType.SUSPENDED, now)
+        return self._with_pins(decision)
+
+    def _with_pins(self, decision: Decision) -> Decision:
+        missing = tuple(key for key, pin in self.plans.pins.items() if not pin.done)
+        if not missing:
+            return decision
+        budget = decision.prefill_budget
+        if decision.run:
+            words = sum(self.plans.live[plan_id].uncached for plan_id in decision.run)
+            budget = words + self.plans.config.prefill_chunk
+        return Decision(
+            decision.run + missing, decision.hold, decision.evict, budget, decision.wake_at
+        )
+
+    def _view(self, plan: Generation, writing: Writing) -> View:
+        lengths = writing.robot.lengths
+        first = not plan.segments
+        due = plan.arrival + plan.utility.ert if first else plan.horizon.end
+        held = plan.prompt_tokens - self.plans.pinned(writing.robot) + plan.tokens - plan.uncached
+        return View(
+            id=plan.plan_id,
+            number=plan.number,
+            segment=len(plan.segments),
+            arrival=plan.arrival,
+            origin=plan.arrival if first else plan.horizon.end,
+            due=due,
+            utility=plan.utility if first else plan.utility.continuation(),
+            urgency=urgency_of(plan.goal),
+            tokens_left=max(1.0, lengths.mean - plan.segment_tokens),
+            worst_tokens_left=max(1.0, lengths.worst - plan.segment_tokens),
+            uncached=plan.uncached,
+            kv_tokens=held if plan.begun else 0,
+            running=plan.state is State.RUNNING,
+            mid_segment=plan.segment_tokens > 0 or (plan.begun and first),
+            network=self.plans.config.network,
+        )
+
+    def _engine_state(self) -> EngineState:
+        info, step = self.engine.info, self.last_step
+        total = info.kv_blocks * info.block_size
+        used = step.kv_blocks_used * info.block_size
+        return EngineState(info.max_batch, self.latency, total - used, total)
+
+    def _runs(self, plan: Generation, now: float) -> None:
+        plan.move(Move.RUN)
+        kind = PlanEventType.RESUMED if plan.begun else PlanEventType.STARTED
+        plan.begun = True
+        self._report(plan, kind, now)
+
+    def _report(self, plan: Generation, kind: PlanEventType, now: float) -> None:
+        self.plans.emit(plan, kind, now, horizon=plan.horizon.remaining(now))
+        self.plans.feedback(plan, now)
+
+    # Step.
+
+    def _account(self, step: StepResult) -> None:
+        """Learn the engine's speed, and who has what in the KV cache."""
+        plans = self.plans
+        self.last_step = step
+        self.steps += 1
+        self.recomputed_tokens += step.recomputed_tokens
+        context = 0
+        for plan_id, count in step.scheduled.items():
+            plan = plans.live.get(plan_id)
+            if plan is not None:
+                plan.uncached = max(0, plan.uncached - count)
+                context += plan.prompt_tokens + plan.tokens
+        decoding = sum(count == 1 for count in step.scheduled.values())
+        if step.scheduled:
+            self.latency.observe(decoding, step.prompt_tokens, context, step.duration)
+        for plan_id, count in step.recomputed.items():
+            if plan_id in plans.live:
+                plans.live[plan_id].recomputed_tokens += count
+        for plan_id in step.evicted:
+            plan = plans.live.get(plan_id)
+            if plan is not None and plan.state in (State.RUNNING, State.SUSPENDED):
+                plan.move(Move.EVICT)
+                robot = plans.writing[plan_id].robot
+                plan.uncached = plan.prompt_tokens + plan.tokens - plans.pinned(robot)
+                plans.emit(plan, PlanEventType.EVICTED, 0.0)
+
+    # Detect.
+
+    def _written(self, plan_id: str, output: Output, step: StepResult, now: float) -> None:
+        """New text of one plan: cut it, check it, send what is complete."""
+        plan, writing = self.plans.live[plan_id], self.plans.writing[plan_id]
+        plan.text.append(output.text)
+        plan.tokens += output.tokens
+        plan.segment_tokens += output.tokens
+        plan.step_times.append(step.duration)
+        plan.uncached = 0
+        cuts = writing.detector.feed(output.text)
+        if output.finish == "stop":
+            rest = writing.detector.finish()
+            if rest or not cuts:
+                cuts.append(rest)
+        try:
+            for index, text in enumerate(cuts, 1):
+                last = output.finish == "stop" and index == len(cuts)
+                self._dispatch(plan, writing, text, last, now)
+        except PlanError as error:
+            self.plans.stop(plan, ErrorCode.INVALID_PLAN, str(error), now)
+            return
+        if output.finish == "stop":
+            plan.move(Move.FINISH)
+            self.plans.writing.pop(plan_id)
+        elif output.finish is not None:
+            self._cut_off(plan, output, now)
+
+    def _cut_off(self, plan: Generation, output: Output, now: float) -> None:
+        if output.finish == "length":
+            code = ErrorCode.PLAN_TRUNCATED
+            error = f"the plan reached the limit of {self.plans.config.max_tokens} tokens"
+        else:
+            code, error = ErrorCode.ENGINE_FAILED, output.error
+        self.plans.stop(plan, code, error, now)
+
+    # Dispatch.
+
+    def _dispatch(
+        self, plan: Generation, writing: Writing, text: str, last: bool, now: float
+    ) -> None:
+        """Check one segment and send it, or keep it until the plan is whole (``PlanError``)."""
+        calls = [_as_written(call, writing) for call in writing.checker.feed(text)]
+        if last:
+            writing.checker.finish()
+        if not self.policy.streams:
+            plan.withheld.append(text)
+            plan.withheld_calls.extend(calls)
+            if not last:
+                return
+            text, calls = "".join(plan.withheld), plan.withheld_calls
+        old = plan.replaced
+        if old is not None:
+            plan.replaced = None
+            intake.preempted(self.plans, old, now)
+        self.plans.send(plan, writing.robot, text, calls, last, now)
+
+    def _engine_failed(self, error: EngineError, now: float) -> None:
+        """Nothing more can be written: every plan that is not yet written ends."""
+        for plan in [self.plans.live[plan_id] for plan_id in self.plans.writing]:
+            self.plans.stop(plan, ErrorCode.ENGINE_FAILED, str(error), now)
+
+
+def _as_written(call: Call, writing: Writing) -> SkillCall:
+    skill = writing.robot.skills[call.name]
+    return SkillCall(call.name, call.arguments, (), skill.expected_duration(call.values))

@@ -1,0 +1,257 @@
+"""All live plans, and what can be done to one: start, send, stop, end. Commands pile up in ``out``.
+
+Who does it and why stands in ``intake.py`` (goals), ``reports.py`` (robots' reports and silence),
+``registration.py`` (robots coming and going) and ``planner.py`` (the loop).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from timely_llm import events as ev
+from timely_llm.engine.base import Engine, EngineError, GenerationRequest
+from timely_llm.fleet import Fleet, Robot
+from timely_llm.generation import Generation, Move, State
+from timely_llm.goals import PlannerConfig, urgency_of
+from timely_llm.messages import (
+    ErrorCode,
+    FeedbackState,
+    PlanEvent,
+    PlanEventType,
+    PlanFeedback,
+    Segment,
+    SegmentCommand,
+    SkillCall,
+)
+from timely_llm.minispec import PlanChecker
+from timely_llm.prompts import PromptTemplate
+from timely_llm.segment import SegmentDetector
+
+_FEEDBACK = {
+    State.QUEUED: FeedbackState.QUEUED,
+    State.WAITING: FeedbackState.WAITING,
+    State.RUNNING: FeedbackState.GENERATING,
+    State.SUSPENDED: FeedbackState.SUSPENDED,
+    State.EVICTED: FeedbackState.SUSPENDED,
+    State.WRITTEN: FeedbackState.EXECUTING,
+    State.STOPPING: FeedbackState.STOPPING,
+}
+
+
+@dataclass(slots=True)
+class Pin:
+    """A fixed prompt kept in the KV cache: its length in tokens, and whether it is computed."""
+
+    tokens: int
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Writing:
+    """What it takes to write one plan: its robot, where segments end, whether they are sound."""
+
+    robot: Robot
+    detector: SegmentDetector
+    checker: PlanChecker
+
+
+class Plans:
+    """The live plans of one planner.
+
+    ``live`` holds every plan that has not ended, ``writing`` those the engine knows, both by plan
+    id in order of arrival. ``due`` is the next time at which silence must be looked at.
+    """
+
+    def __init__(
+        self, config: PlannerConfig, engine: Engine, prompts: PromptTemplate, fleet: Fleet
+    ) -> None:
+        self.config, self.engine, self.prompts, self.fleet = config, engine, prompts, fleet
+        self.live: dict[str, Generation] = {}
+        self.writing: dict[str, Writing] = {}
+        self.pins: dict[str, Pin] = {}
+        self.out: list[ev.Command] = []
+        self.due = math.inf
+        self.active = True
+        self._numbers = 0
+
+    def drain(self) -> list[ev.Command]:
+        """The commands since the last call, in order."""
+        out, self.out = self.out, []
+        return out
+
+    def number(self) -> int:
+        """Counts up: every request's own number, in which every order ends."""
+        self._numbers += 1
+        return self._numbers
+
+    def robot_of(self, plan: Generation) -> Robot | None:
+        return self.fleet.robots.get(plan.goal.robot_id)
+
+    # Reporting.
+
+    def emit(self, plan: Generation, kind: PlanEventType, now: float, **fields) -> None:
+        """Record a change of ``plan``'s state."""
+        event = PlanEvent(plan.plan_id, plan.goal.robot_id, kind, now, **fields)
+        self.out.append(ev.EmitEvent(event))
+
+    def feedback(self, plan: Generation, now: float, text: str = "", position: int = 0) -> None:
+        """Tell the goal's client how far it is."""
+        self.out.append(
+            ev.EmitFeedback(
+                PlanFeedback(
+                    plan.plan_id,
+                    _FEEDBACK[plan.state],
+                    position,
+                    max(0, len(plan.segments) - 1),
+                    text,
+                    max(0.0, plan.horizon.remaining(now)),
+                )
+            )
+        )
+
+    def robots_changed(self) -> None:
+        self.out.append(ev.RobotsChanged(self.fleet.infos()))
+
+    def look_at(self, when: float) -> None:
+        """Silence must be looked at by ``when``."""
+        self.due = min(self.due, when)
+
+    # One plan's way.
+
+    def start(self, plan: Generation, robot: Robot, now: float) -> None:
+        """Start the plan's clock and hand it to the engine."""
+        plan.arrival = now
+        plan.move(Move.START)
+        request = GenerationRequest(
+            id=plan.plan_id,
+            number=plan.number,
+            system=robot.system,
+            user=self.prompts.user(robot.skills, plan.goal.scene, plan.goal.instruction),
+            grammar=robot.grammar,
+            max_tokens=self.config.max_tokens,
+            priority=urgency_of(plan.goal),
+        )
+        try:
+            plan.prompt_tokens = self.engine.submit(request)
+        except EngineError as error:
+            self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
+            return
+        plan.uncached = plan.prompt_tokens - self.pinned(robot)
+        self.writing[plan.plan_id] = Writing(
+            robot, SegmentDetector(robot.skills), PlanChecker(robot.skills)
+        )
+        self.feedback(plan, now)
+
+    def pinned(self, robot: Robot) -> int:
+        """Tokens of the robot's fixed prompt that are in the cache and stay there."""
+        pin = self.pins.get(robot.pin)
+        return pin.tokens if pin and pin.done else 0
+
+    def send(
+        self,
+        plan: Generation,
+        robot: Robot,
+        text: str,
+        calls: Sequence[SkillCall],
+        last: bool,
+        now: float,
+    ) -> None:
+        """Send the next segment of ``plan`` to its robot, once."""
+        index = len(plan.segments)
+        command = SegmentCommand.REPLACE if index == 0 and plan.replaces else SegmentCommand.RUN
+        segment = Segment(
+            robot.session, plan.plan_id, index, command, text, tuple(calls), last, now
+        )
+        self.out.append(ev.SendSegment(robot.robot_id, segment))
+        plan.segments.append(text)
+        plan.unacknowledged[index] = now
+        self.look_at(now + self.config.ack_timeout)
+        duration = sum(max(0.0, call.expected_duration) for call in calls)
+        plan.horizon.sent(index, duration, now + self.config.network)
+        if index == 0:
+            plan.response_time = now - plan.arrival
+        self.emit(
+            plan,
+            PlanEventType.SEGMENT,
+            now,
+            segment=index,
+            text=text,
+            last=last,
+            tokens=plan.segment_tokens,
+            step_times=tuple(plan.step_times),
+        )
+        self.feedback(plan, now, text)
+        robot.lengths.observe(plan.segment_tokens)
+        plan.segment_tokens = 0
+        plan.step_times.clear()
+
+    def command(self, robot: Robot, command: SegmentCommand, plan_id: str, now: float) -> None:
+        """Send a command without text; it belongs to no index."""
+        segment = Segment(robot.session, plan_id, 0, command, stamp=now)
+        self.out.append(ev.SendSegment(robot.robot_id, segment))
+
+    def leave_engine(self, plan: Generation) -> None:
+        """Nothing more of ``plan`` is to be written."""
+        if self.writing.pop(plan.plan_id, None) is not None:
+            self.engine.abort(plan.plan_id)
+
+    def stop(
+        self, plan: Generation, code: ErrorCode, error: str, now: float, *, tell: bool = True
+    ) -> None:
+        """Stop writing and, if anything was sent, the robot; the plan ends when it stands still.
+
+        ``tell`` False: the robot stops by itself, or is told by other means.
+        """
+        if plan.state in (State.STOPPING, State.ENDED):
+            return
+        self.leave_engine(plan)
+        robot = self.robot_of(plan)
+        if not plan.segments or robot is None or not robot.alive:
+            self.end(plan, code, error, now)
+            return
+        plan.move(Move.STOP)
+        plan.code, plan.error = code, error
+        plan.stop_deadline = now + self.config.stop_timeout
+        self.look_at(plan.stop_deadline)
+        if tell:
+            self.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
+        self.feedback(plan, now)
+
+    def end(self, plan: Generation, code: ErrorCode, error: str, now: float) -> None:
+        """End the plan with a result; its robot turns to the next one."""
+        if plan.ended:
+            return
+        self.leave_engine(plan)
+        never_started = plan.state is State.QUEUED
+        plan.move(Move.END)
+        self.live.pop(plan.plan_id, None)
+        result = plan.result(code, error, now)
+        kind = PlanEventType.REFUSED if never_started else PlanEventType.ENDED
+        self.emit(plan, kind, now, result=result, recomputed_tokens=plan.recomputed_tokens)
+        self.out.append(ev.EndGoal(result))
+        robot = self.robot_of(plan)
+        if robot is not None:
+            self._released(robot, plan, now)
+
+    def _released(self, robot: Robot, plan: Generation, now: float) -> None:
+        if plan in robot.queue:
+            robot.queue.remove(plan)
+            return
+        if robot.current is not plan:
+            return
+        old = plan.replaced
+        if old is not None and not old.ended and old.state is not State.STOPPING:
+            robot.current = old  # its replacement came to nothing and never touched the robot
+            return
+        robot.current = None
+        self.next(robot, now)
+
+    def next(self, robot: Robot, now: float) -> None:
+        """Start the goal that waits longest for a free robot."""
+        while robot.queue and robot.current is None and robot.alive and not robot.stopped:
+            robot.current = plan = robot.queue.popleft()
+            self.start(plan, robot, now)
+
+

@@ -1,0 +1,116 @@
+"""What a policy sees, what it says, and the policies by name.
+
+A policy is a plain function ``choose(now, views, state) -> Decision``: it does no I/O, reads no
+clock, keeps nothing, and every order it makes ends in the request's own number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from timely_llm.utility import TimeUtility
+
+
+class View(NamedTuple):
+    """One generation as a policy sees it. Times in s on the planner's clock.
+
+    ``due`` is when its next segment should be at the robot: arrival + ERT for the first one,
+    the robot's horizon for a continuation. ``origin`` is where its waiting counts from: the
+    arrival, or the horizon. ``utility`` is TUF_0 for the first segment, TUF_1 for the others.
+    """
+
+    id: str
+    number: int
+    segment: int
+    arrival: float
+    origin: float
+    due: float
+    utility: TimeUtility
+    urgency: int
+    tokens_left: float  # expected until the segment ends
+    worst_tokens_left: float
+    uncached: int  # prompt tokens to compute first; 0 where the KV blocks are kept
+    kv_tokens: int  # held now; 0 where nothing is
+    running: bool  # was in the last run set
+    mid_segment: bool  # part of the segment is written
+    network: float  # s until a segment is at the robot
+
+
+class EngineState(NamedTuple):
+    """The engine as a policy sees it. ``latency`` predicts a step's time in s."""
+
+    max_batch: int
+    latency: Callable[[int, int, int], float]
+    kv_tokens_free: int
+    kv_tokens_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who computes in the next step, in order; who keeps its KV blocks meanwhile, the first of them
+    giving them up first if the engine runs out; who gives them up now."""
+
+    run: tuple[str, ...] = ()
+    hold: tuple[str, ...] = ()
+    evict: tuple[str, ...] = ()
+    prefill_budget: int | None = None  # prompt tokens of this step; None: the engine's own limit
+    wake_at: float | None = None  # s, with an empty run set: choose again then
+
+
+Choose = Callable[[float, Sequence[View], EngineState], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy by name. ``streams``: segments are sent as they appear, else with the whole plan.
+    ``untouched``: the engine's own scheduler decides and ``choose`` only mirrors it."""
+
+    name: str
+    choose: Choose
+    streams: bool = True
+    untouched: bool = False
+
+
+_POLICIES: dict[str, Policy] = {}
+
+
+class UnknownPolicy(ValueError):
+    """No policy of that name."""
+
+
+def register(
+    name: str, *, streams: bool = True, untouched: bool = False
+) -> Callable[[Choose], Choose]:
+    """Decorator: make ``choose`` known as ``name``."""
+
+    def add(choose: Choose) -> Choose:
+        _POLICIES[name] = Policy(name, choose, streams, untouched)
+        return choose
+
+    return add
+
+
+def names() -> list[str]:
+    """All policies, sorted."""
+    _load()
+    return sorted(_POLICIES)
+
+
+def get(name: str) -> Policy:
+    """The policy ``name``, or ``UnknownPolicy`` with the nearest known one."""
+    _load()
+    if name not in _POLICIES:
+        near = difflib.get_close_matches(name, _POLICIES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UnknownPolicy(f"policy {name!r} is unknown{hint} (known: {', '.join(names())})")
+    return _POLICIES[name]
+
+
+def _load() -> None:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")

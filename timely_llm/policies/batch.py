@@ -1,0 +1,78 @@
+"""What the policies share: predicted delivery, and who still fits into the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from timely_llm.policies import Decision, EngineState, View
+
+
+def generation_time(view: View, state: EngineState, batch: int = 1) -> float:
+    """G: predicted time in s to finish the segment in a batch of ``batch``."""
+    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
+    return view.tokens_left * state.latency(batch, 0, view.kv_tokens) + prefill
+
+
+def worst_time(view: View, state: EngineState, batch: int) -> float:
+    """The same for the longest segment (TimelyLLM, section 4.4)."""
+    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
+    return view.worst_tokens_left * state.latency(batch, 0, view.kv_tokens) + prefill
+
+
+def kv_needed(view: View) -> int:
+    """KV tokens it takes beyond what it holds, to the end of the longest segment."""
+    return view.uncached + round(view.worst_tokens_left)
+
+
+def admits(batch: Sequence[View], extra: View, now: float, state: EngineState) -> bool:
+    """Batch admission (TimelyLLM, section 4.4): with ``extra`` in the batch, and its prompt
+    computed beside it, the most urgent generation must still meet its due time.
+
+    One that is late already, or that cannot be saved even without ``extra``, has no veto.
+    """
+    size = len(batch)
+    beside = state.latency(0, extra.uncached, 0) if extra.uncached else 0.0
+    savable = (
+        view for view in batch if now + worst_time(view, state, size) + view.network <= view.due
+    )
+    urgent = min(savable, key=lambda view: (view.due, view.number), default=None)
+    if urgent is None:
+        return True
+    return now + worst_time(urgent, state, size + 1) + beside + urgent.network <= urgent.due
+
+
+def fill(
+    ranked: Iterable[View],
+    now: float,
+    state: EngineState,
+    *,
+    admission: bool = True,
+    overdue: int = 0,
+) -> Decision:
+    """The batch from generations ranked best first. Inside a segment nobody is interrupted.
+
+    Nobody has a veto against the first ``overdue`` of ``ranked``. Everyone else keeps its KV
+    blocks and gives them up in reverse rank.
+    """
+    ranked = list(ranked)
+    batch = [view for view in ranked if view.running and view.mid_segment][: state.max_batch]
+    chosen = {view.number for view in batch}
+    free = state.kv_tokens_free - sum(kv_needed(view) for view in batch)
+    # What worse-ranked generations hold can be had for a better one.
+    reclaimable = sum(view.kv_tokens for view in ranked if view.number not in chosen)
+    for rank, view in enumerate(ranked):
+        if len(batch) >= state.max_batch:
+            break
+        if view.number in chosen:
+            continue
+        reclaimable -= view.kv_tokens
+        need = kv_needed(view)
+        if batch and need > free + reclaimable:
+            continue
+        if admission and rank >= overdue and batch and not admits(batch, view, now, state):
+            continue
+        batch.append(view)
+        chosen.add(view.number)
+        free -= need
+    hold = tuple(v.id for v in reversed(ranked) if v.number not in chosen and v.kv_tokens)
+    return Decision(run=tuple(view.id for view in batch), hold=hold)

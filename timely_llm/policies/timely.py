@@ -1,0 +1,54 @@
+"""TimelyLLM's policy: potential utility density, scaled by slack (section 4.3, Eq. 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from timely_llm.policies import Decision, EngineState, View, register
+from timely_llm.policies.batch import fill, generation_time
+
+UTILITY_FLOOR = 0.05
+PATIENCE = 10.0
+
+
+def positive(utility: float) -> float:
+    """A continuous, increasing stand-in for ``max(utility, 0)`` that stays above 0.
+
+    The paper leaves utility <= 0 open. Below ``UTILITY_FLOOR`` it decays exponentially, so that of
+    two generations past their cutoff the one that loses less is still told from the other.
+    """
+    if utility >= UTILITY_FLOOR:
+        return utility
+    return UTILITY_FLOOR * math.exp(max(-300.0, (utility - UTILITY_FLOOR) / UTILITY_FLOOR))
+
+
+def priority(view: View, now: float, state: EngineState) -> float:
+    """Eq. 4: utility(W) / (G L), with W the waiting at delivery and L the slack, due - delivery.
+
+    The paper leaves L <= 0 open. Here 1/L becomes 1/(max(L, 0) + one decode step): continuous at 0,
+    non-increasing in L, and bounded by what a step can tell apart.
+    """
+    step = state.latency(1, 0, view.kv_tokens)
+    duration = max(generation_time(view, state), step)
+    delivery = now + duration + view.network
+    waiting = max(0.0, delivery - view.origin)
+    slack = max(0.0, view.due - delivery)
+    return positive(view.utility(waiting)) / (duration * (slack + step))
+
+
+@register("timely")
+def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
+    """Highest priority first, as many as batch admission lets in.
+
+    Nobody starves: whoever is more than ``PATIENCE`` s behind its due time goes before all others,
+    the longest overdue first, past any veto. It waits at most for the segments being written and
+    for those overdue before it.
+    """
+    overdue = sum(view.due + PATIENCE < now for view in views)
+
+    def rank(view: View) -> tuple[bool, float, int]:
+        late = view.due + PATIENCE < now
+        return not late, view.due if late else -priority(view, now, state), view.number
+
+    return fill(sorted(views, key=rank), now, state, overdue=overdue)

@@ -1,0 +1,94 @@
+"""Robots coming and going: sessions, and the fixed prompt of their kind, which is computed now."""
+
+from __future__ import annotations
+
+import hashlib
+
+from timely_llm import events as ev
+from timely_llm.engine.base import EngineError, GenerationRequest
+from timely_llm.fleet import Refused, Robot
+from timely_llm.latency import SegmentLength
+from timely_llm.messages import ErrorCode, SegmentCommand
+from timely_llm.plans import Pin, Plans
+from timely_llm.skills import SkillSet
+
+
+def register_robot(plans: Plans, event: ev.RegisterRobot, now: float) -> None:
+    """Give the robot a session, or say why not. Plans of its earlier session are over."""
+    try:
+        if not plans.active:
+            raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
+        skills = plans.fleet.skills_of(event.kind, event.skill_set, event.robot_id)
+        old = plans.fleet.may_register(event.robot_id, event.instance)
+        system = plans.prompts.system(skills)
+        pin = _pin(plans, skills, system)
+    except Refused as refusal:
+        plans.out.append(ev.Registered(event.ticket, 0, refusal.code, refusal.error))
+        return
+    if old is not None:
+        _restarted(plans, old, now)
+    robot = plans.fleet.add(
+        robot_id=event.robot_id,
+        skills=skills,
+        grammar=skills.grammar(),
+        system=system,
+        pin=pin,
+        namespace=event.robot_namespace or f"/{event.robot_id}",
+        instance=event.instance,
+        registered=now,
+        lengths=SegmentLength(),
+        last_heard=now,
+    )
+    plans.look_at(now + plans.config.heartbeat_timeout)
+    if old is not None:
+        robot.queue = old.queue
+    plans.out.append(ev.Registered(event.ticket, robot.session))
+    plans.robots_changed()
+    plans.next(robot, now)
+
+
+def unregister_robot(plans: Plans, event: ev.UnregisterRobot, now: float) -> None:
+    """Forget the robot; its goals end, and it is told to stop what it does for them."""
+    robot = plans.fleet.robots.get(event.robot_id)
+    if robot is None:
+        code, error = ErrorCode.UNKNOWN_ROBOT, f"robot_id {event.robot_id!r} is not registered"
+    elif event.session not in (0, robot.session):
+        code = ErrorCode.INVALID_SESSION
+        error = f"session {event.session} of robot {event.robot_id!r} is over"
+    else:
+        code, error = ErrorCode.NONE, ""
+        words = f"robot {robot.robot_id!r} was unregistered"
+        for plan in list(robot.queue):
+            plans.end(plan, ErrorCode.ROBOT_LOST, words, now)
+        for plan in [p for p in plans.live.values() if p.goal.robot_id == robot.robot_id]:
+            if plan.segments:
+                plans.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
+            plans.end(plan, plan.code or ErrorCode.ROBOT_LOST, plan.error or words, now)
+        del plans.fleet.robots[event.robot_id]
+        plans.robots_changed()
+    plans.out.append(ev.Answered(event.ticket, code, error, (event.robot_id,)))
+
+
+def _restarted(plans: Plans, old: Robot, now: float) -> None:
+    """The adapter registers again: whatever its earlier session was told, it holds no more."""
+    words = f"robot {old.robot_id!r} registered again"
+    for plan in [p for p in plans.live.values() if p.goal.robot_id == old.robot_id]:
+        if plan not in old.queue:
+            old.current = None  # the queue waits for the new session
+            plans.end(plan, plan.code or ErrorCode.ROBOT_RESTARTED, plan.error or words, now)
+
+
+def _pin(plans: Plans, skills: SkillSet, system: str) -> str:
+    """Have the fixed prompt computed and kept; robots of one kind share it."""
+    key = "pin-" + hashlib.sha256(system.encode()).hexdigest()[:16]
+    if key not in plans.pins:
+        request = GenerationRequest(
+            key, plans.number(), system, None, skills.grammar(), plans.config.max_tokens
+        )
+        try:
+            plans.pins[key] = Pin(plans.engine.submit(request))
+        except EngineError as error:
+            raise Refused(
+                ErrorCode.INVALID_SKILL_SET, f"prompt of kind {skills.kind!r}: {error}"
+            ) from error
+    return key

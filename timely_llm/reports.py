@@ -1,0 +1,202 @@
+"""What robots report while they execute, and what their silence means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from timely_llm import events as ev
+from timely_llm.fleet import Robot
+from timely_llm.generation import Generation, State
+from timely_llm.messages import (
+    NO_PLAN,
+    ErrorCode,
+    Execution,
+    ExecutionState,
+    PlanEventType,
+    SegmentCommand,
+)
+from timely_llm.plans import Plans
+
+STOPPED = "stopped"  # the error of an IDLE report while the robot's stop is latched
+
+
+def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> None:
+    """Follow a robot's report. Repeats and other sessions' reports are no news."""
+    robot = plans.fleet.robots.get(event.robot_id)
+    report = event.execution
+    if robot is None or not robot.heard(report, now):
+        return
+    _follow_robot(plans, robot, report, now)
+    plan = plans.live.get(report.plan_id)
+    if plan is not None and plan.goal.robot_id == robot.robot_id:
+        _REPORTS[report.state](plans, robot, plan, report, now)
+    elif report.state in (ExecutionState.STARTED, ExecutionState.RUNNING):
+        # It executes what is over here: a command to stop was lost.
+        plans.command(robot, SegmentCommand.CANCEL, report.plan_id, now)
+
+
+def _follow_robot(plans: Plans, robot: Robot, report: Execution, now: float) -> None:
+    """Alive again, stopped or rearmed: what holds for the robot, whatever the plan."""
+    stopped = robot.stopped
+    if report.state is ExecutionState.IDLE:
+        stopped = report.error == STOPPED
+        if stopped:
+            robot.stop_sent = False
+        stopped = stopped or robot.stop_sent  # an IDLE from before our STOP does not rearm it
+    if not robot.alive or stopped != robot.stopped:
+        robot.alive, robot.stopped = True, stopped
+        plans.robots_changed()
+        plans.look_at(now + plans.config.heartbeat_timeout)
+        if stopped:
+            _end_all(plans, robot, ErrorCode.ROBOT_STOPPED, "is stopped", now)
+        else:
+            plans.next(robot, now)
+
+
+def _received(plans, robot, plan, report, now) -> None:
+    plan.unacknowledged.pop(report.segment, None)
+    plan.horizon.received(report.segment)
+
+
+def _progress(plans, robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.horizon.reported(report.total_remaining, now)
+    if report.state is ExecutionState.STARTED and plan.state is not State.STOPPING:
+        plans.feedback(plan, now)
+
+
+def _succeeded(plans, robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.execution_time += report.elapsed
+    plan.history.append(written(report))
+    plan.horizon.reported(report.total_remaining, now)
+
+
+def _failed(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.execution_time += report.elapsed
+    error = f"robot {robot.robot_id!r}: {written(report)}: {report.error}"
+    _robot_is_done(plans, plan, ErrorCode.SKILL_FAILED, error, now)
+
+
+def _aborted(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.execution_time += report.elapsed
+    error = f"robot {robot.robot_id!r} stopped the plan: {report.error}"
+    _robot_is_done(plans, plan, ErrorCode.ROBOT_STOPPED, error, now)
+
+
+def _rejected(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
+    error = f"robot {robot.robot_id!r} refused segment {report.segment}: {report.error}"
+    plans.stop(plan, ErrorCode.SEGMENT_REFUSED, error, now)
+
+
+def _returned(plans, robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.value = report.value
+    plans.emit(plan, PlanEventType.RETURNED, now)
+    _robot_is_done(plans, plan, ErrorCode.NONE, "", now)
+
+
+def _replan(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
+    error = f"robot {robot.robot_id!r} asked to replan: {report.error}"
+    plans.stop(plan, ErrorCode.SKILL_FAILED, error, now)
+
+
+def _idle(plans, robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.horizon.ran_dry(now)
+
+
+_REPORTS: dict[ExecutionState, Callable[[Plans, Robot, Generation, Execution, float], None]] = {
+    ExecutionState.RECEIVED: _received,
+    ExecutionState.STARTED: _progress,
+    ExecutionState.RUNNING: _progress,
+    ExecutionState.SUCCEEDED: _succeeded,
+    ExecutionState.FAILED: _failed,
+    ExecutionState.ABORTED: _aborted,
+    ExecutionState.REJECTED: _rejected,
+    ExecutionState.PLAN_RETURNED: _returned,
+    ExecutionState.REPLAN_REQUESTED: _replan,
+    ExecutionState.IDLE: _idle,
+}
+
+
+def written(report: Execution) -> str:
+    """The call of a report as a plan writes it, with the values that were used."""
+    return f"{report.call.name}({','.join(report.call.evaluated or report.call.arguments)})"
+
+
+def _robot_is_done(
+    plans: Plans, plan: Generation, code: ErrorCode, error: str, now: float
+) -> None:
+    """The robot stands still: the plan ends, with why it was being stopped if it was."""
+    if plan.state is State.STOPPING:
+        code, error = plan.code, plan.error
+    plans.end(plan, code, error, now)
+
+
+def _end_all(plans: Plans, robot: Robot, code: ErrorCode, words: str, now: float) -> None:
+    """The robot is lost or stopped: everything that was to run on it is over."""
+    error = f"robot {robot.robot_id!r} {words}"
+    for plan in list(robot.queue):
+        plans.end(plan, code, error, now)
+    for plan in [p for p in plans.live.values() if p.goal.robot_id == robot.robot_id]:
+        if plan.segments and plan.state is not State.STOPPING:
+            plans.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
+        plans.end(plan, plan.code or code, plan.error or error, now)
+
+
+def expire(plans: Plans, now: float) -> None:
+    """Look at silence: segments not acknowledged, robots not heard, stops not confirmed."""
+    if now < plans.due:
+        return
+    plans.due = math.inf
+    config = plans.config
+    for robot in plans.fleet:
+        if robot.alive and now >= robot.last_heard + config.heartbeat_timeout:
+            robot.alive = False
+            plans.robots_changed()
+            silent = now - robot.last_heard
+            _end_all(plans, robot, ErrorCode.ROBOT_LOST, f"is silent for {silent:.1f} s", now)
+        elif robot.alive:
+            plans.look_at(robot.last_heard + config.heartbeat_timeout)
+    for plan in list(plans.live.values()):
+        _expire_plan(plans, plan, now)
+
+
+def _expire_plan(plans: Plans, plan: Generation, now: float) -> None:
+    config = plans.config
+    if plan.state is State.STOPPING:
+        if now >= plan.stop_deadline:
+            error = f"{plan.error}; the robot did not confirm that it stands still"
+            plans.end(plan, plan.code, error, now)
+        else:
+            plans.look_at(plan.stop_deadline)
+    elif plan.unacknowledged:
+        index, sent = next(iter(plan.unacknowledged.items()))
+        if now >= sent + config.ack_timeout:
+            error = (
+                f"robot {plan.goal.robot_id!r} did not acknowledge segment {index} within "
+                f"{config.ack_timeout} s"
+            )
+            plans.stop(plan, ErrorCode.DELIVERY_FAILED, error, now)
+        else:
+            plans.look_at(sent + config.ack_timeout)
+
+
+def stop_robots(plans: Plans, event: ev.StopRobots, now: float) -> None:
+    """Stop one robot or all: motion halts, its plans end, the stop is latched on the robot."""
+    known = plans.fleet.robots
+    if event.robot_id and event.robot_id not in known:
+        plans.out.append(
+            ev.Answered(
+                event.ticket,
+                ErrorCode.UNKNOWN_ROBOT,
+                f"robot_id {event.robot_id!r} is not registered",
+            )
+        )
+        return
+    robots = [known[event.robot_id]] if event.robot_id else list(plans.fleet)
+    for robot in robots:
+        plan_id = robot.current.plan_id if robot.current else NO_PLAN
+        plans.command(robot, SegmentCommand.STOP, plan_id, now)
+        robot.stopped = robot.stop_sent = True
+        _end_all(plans, robot, ErrorCode.ROBOT_STOPPED, "was stopped", now)
+    plans.robots_changed()
+    plans.out.append(ev.Answered(event.ticket, robots=tuple(r.robot_id for r in robots)))
