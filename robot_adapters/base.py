@@ -1,0 +1,148 @@
+"""The protocol between a robot and its executor, and the adapters known by name.
+
+Pure: no ROS and no robot SDK here. An adapter of a real robot lives in a file of its own, which is
+imported only when its name is asked for. ``docs/adapters.md`` tells how to write one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from timely_llm.messages import SkillCall
+    from timely_llm.skills import SkillSet
+
+
+class AdapterError(ValueError):
+    """An adapter cannot be made: unknown name, unknown or wrong parameter, broken world file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the call that was started last has come. Times in s on the robot's clock.
+
+    ``remaining`` is what the robot can know, and a lower estimate where it cannot: the planner
+    resumes a plan by it, and too late is worse than too early.
+    """
+
+    done: bool
+    value: bool | int | float | str | None = None
+    error: str = ""
+    elapsed: float = 0.0
+    remaining: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterParameter:
+    """A parameter of an adapter; the robot node declares it under this name."""
+
+    name: str
+    default: bool | int | float | str
+    description: str
+    unit: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """One robot. Every method returns at once; whatever takes time is seen through ``poll``.
+
+    ``now`` is the robot's clock in s. A method may raise: the executor then fails the call and
+    halts the robot. ``halt`` and ``hold`` must work in every state, repeatedly.
+    """
+
+    PARAMETERS: ClassVar[tuple[AdapterParameter, ...]]
+    skills: SkillSet
+
+    def check(self, call: SkillCall) -> str | None:
+        """Why the call must not be carried out from here (geofence, reach, state), or None.
+
+        Called right before ``start`` with the evaluated arguments.
+        """
+        ...
+
+    def travel(self, call: SkillCall) -> float:
+        """How far the body would move, in m; counted against the skill set's travel bound."""
+        ...
+
+    def start(self, call: SkillCall, now: float) -> None:
+        """Begin the call. There is never more than one; ``poll`` follows at once."""
+        ...
+
+    def poll(self, now: float) -> Progress:
+        """Progress of the call; one that is done stays done until the next ``start``.
+
+        Also called without a call, so that a hold can go on (land).
+        """
+        ...
+
+    def next_poll(self, now: float) -> float | None:
+        """When ``poll`` has something to see or do at the soonest; None: not before a ``start``."""
+        ...
+
+    def halt(self, now: float) -> None:
+        """Stop all motion now and stay where it stopped. The call, if any, is given up."""
+        ...
+
+    def hold(self, now: float) -> None:
+        """Nobody plans for this robot any more: stay safe by yourself (a drone hovers, then lands)."""
+        ...
+
+    def resume(self, now: float) -> None:
+        """A planner is there (again): ends ``hold``; moves nothing."""
+        ...
+
+    def observe(self) -> str:
+        """The scene as the robot sees it, as prompts have it: ``[cat x:0.48 y:0.5 ...]``."""
+        ...
+
+    def diagnostics(self) -> Mapping[str, str]:
+        """State for people: battery, pose, mode."""
+        ...
+
+    def close(self, now: float) -> None:
+        """The node ends: halt and let go of the robot."""
+        ...
+
+
+#: Adapters by name: ``module:class``. Imported when asked for, so that no SDK is needed unused.
+ADAPTERS: dict[str, str] = {"simulated": "robot_adapters.simulated:SimulatedAdapter"}
+
+
+def nearest(name: str, known: Any) -> str:
+    """``": did you mean 'x'?"`` for the closest of ``known``, else the whole list in words."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
+
+
+def adapter_class(name: str) -> type:
+    """The adapter class of a registered name, or of ``module:class`` for one of your own.
+
+    Raises AdapterError for an unknown name and for a module that cannot be imported.
+    """
+    path = name if ":" in name else ADAPTERS.get(name)
+    if path is None:
+        raise AdapterError(f"adapter: unknown name {name!r}; {nearest(name, ADAPTERS)}")
+    module, _, attribute = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise AdapterError(f"adapter {name!r}: {error}") from error
+
+
+def make_adapter(name: str, robot_id: str, skills: SkillSet, **parameters: Any) -> Adapter:
+    """An adapter by name; refuses parameters that it does not have, with the nearest known name."""
+    cls = adapter_class(name)
+    known = {parameter.name for parameter in cls.PARAMETERS}
+    for parameter in parameters:
+        if parameter not in known:
+            raise AdapterError(
+                f"adapter {name!r}: unknown parameter {parameter!r}; {nearest(parameter, known)}"
+            )
+    return cls(robot_id, skills, **parameters)
