@@ -1,0 +1,217 @@
+"""Incremental text in, complete segments out. Detectors see each character once.
+
+A detector's segments and its ``finish()``, joined, are the text it was fed, byte for byte.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from timely_llm.skills import SkillSet
+
+MAX_NAME = 32  # characters of a skill's name
+_MARK = re.compile(r"""['"()]""")
+_WORD_END = re.compile(r"\w+\Z", re.ASCII)
+_CLOSERS = re.compile(r"""["')\]\u201d\u2019]*""")
+_SENTENCE_END = re.compile(r"""[.!?]["')\]\u201d\u2019]*(\s|\Z)""")
+
+
+class Detector(Protocol):
+    """Cuts a growing text into segments."""
+
+    def feed(self, text: str) -> list[str]:
+        """Add text; returns the segments that it completes."""
+
+    def finish(self) -> str:
+        """The text is over: returns the rest, possibly empty."""
+
+
+class SegmentDetector:
+    """Ends a segment behind the closing parenthesis of each timed skill call in a plan.
+
+    TimelyLLM, section 4.1. Quoted text never ends one, nor does the bracket of an untimed call.
+    """
+
+    def __init__(self, skills: SkillSet) -> None:
+        self._call = call_pattern(skills)
+        self._parts: list[str] = []  # of the segment being written
+        self._word = ""  # the word that the text so far ends in, unquoted
+        self._quote = ""  # the open quote
+        self._open: list[bool] = []  # open parentheses: whether each is a timed call's
+
+    def feed(self, text: str) -> list[str]:
+        segments: list[str] = []
+        start = position = 0  # of the segment and of the scan
+        while True:
+            if self._quote:
+                end = text.find(self._quote, position) + 1
+                if not end:
+                    break
+                self._quote = ""
+                position = end
+            match = _MARK.search(text, position)
+            if match is None:
+                self._keep_word(text, position)
+                break
+            end = match.end()
+            if self._ends_segment(text, position, match[0], end):
+                self._parts.append(text[start:end])
+                segments.append("".join(self._parts))
+                self._parts.clear()
+                start = end
+            self._word = ""
+            position = end
+        if start < len(text):
+            self._parts.append(text[start:])
+        return segments
+
+    def _ends_segment(self, text: str, position: int, mark: str, end: int) -> bool:
+        if mark == "(":
+            # Only the word right before it counts; its beginning may have come with earlier text.
+            first = max(position, end - MAX_NAME - 2)
+            before = text[first:end] if first > position else self._word + text[position:end]
+            self._open.append(self._call.search(before) is not None)
+        elif mark == ")":
+            return bool(self._open) and self._open.pop()
+        else:
+            self._quote = mark
+        return False
+
+    def _keep_word(self, text: str, position: int) -> None:
+        match = _WORD_END.search(text, max(position, len(text) - MAX_NAME - 1))
+        if match is None:
+            self._word = self._word if position == len(text) else ""
+        elif match.start() == position:
+            self._word = (self._word + match[0])[-MAX_NAME - 1 :]
+        else:
+            self._word = match[0]
+
+    def finish(self) -> str:
+        rest = "".join(self._parts)
+        self._parts.clear()
+        self._open.clear()
+        self._word = self._quote = ""
+        return rest
+
+
+class SentenceDetector:
+    """Plain text: a sentence ends behind . ! or ? and closing quotes or brackets, before a space."""
+
+    def __init__(self, skills: SkillSet | None = None) -> None:
+        self._parts: list[str] = []
+        self._ended = False  # the text so far ends like a sentence: a space would confirm it
+
+    def feed(self, text: str) -> list[str]:
+        segments: list[str] = []
+        start = position = 0
+        if self._ended:
+            position = _CLOSERS.match(text).end()  # type: ignore[union-attr]
+            if position < len(text):
+                self._ended = False
+                if text[position].isspace():
+                    start = self._cut(text, 0, position, segments)
+        for match in _SENTENCE_END.finditer(text, position):
+            if match[1]:
+                start = self._cut(text, start, match.start(1), segments)
+            else:
+                self._ended = True
+        if start < len(text):
+            self._parts.append(text[start:])
+        return segments
+
+    def _cut(self, text: str, start: int, end: int, segments: list[str]) -> int:
+        self._parts.append(text[start:end])
+        segments.append("".join(self._parts))
+        self._parts.clear()
+        return end
+
+    def finish(self) -> str:
+        rest = "".join(self._parts)
+        self._parts.clear()
+        self._ended = False
+        return rest
+
+
+class ParagraphDetector:
+    """Plain text: a paragraph ends behind the first blank line that follows its text."""
+
+    def __init__(self, skills: SkillSet | None = None) -> None:
+        self._parts: list[str] = []
+        self._blank = True  # the current line so far
+        self._text = False  # the segment has a line that is not blank
+
+    def feed(self, text: str) -> list[str]:
+        segments: list[str] = []
+        start = line = 0
+        while (end := text.find("\n", line) + 1) > 0:
+            self._blank = self._blank and not text[line:end].strip()
+            if self._blank and self._text:
+                self._parts.append(text[start:end])
+                segments.append("".join(self._parts))
+                self._parts.clear()
+                self._text = False
+                start = end
+            self._text = self._text or not self._blank
+            self._blank = True
+            line = end
+        self._blank = self._blank and not text[line:].strip()
+        if start < len(text):
+            self._parts.append(text[start:])
+        return segments
+
+    def finish(self) -> str:
+        rest = "".join(self._parts)
+        self._parts.clear()
+        self._blank, self._text = True, False
+        return rest
+
+
+DETECTORS: dict[str, Callable[[SkillSet], Detector]] = {
+    "skill": SegmentDetector,
+    "sentence": SentenceDetector,
+    "paragraph": ParagraphDetector,
+}
+
+
+def make_detector(name: str, skills: SkillSet) -> Detector:
+    """A new detector by name; an unknown name is a ``ValueError`` with the nearest known one."""
+    if name not in DETECTORS:
+        near = difflib.get_close_matches(name, DETECTORS, 1, 0)[0]
+        raise ValueError(f"segment rule {name!r} is unknown: did you mean {near!r}?")
+    return DETECTORS[name](skills)
+
+
+def call_pattern(skills: SkillSet) -> re.Pattern[str]:
+    """Matches the name and opening parenthesis of a timed call at the end of a text."""
+    names = [name for name in skills.callable_names if skills[name].timed]
+    choices = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?:{choices})\(\Z" if names else r"(?!)", re.ASCII)
+
+
+def segments(text: str, skills: SkillSet) -> list[str]:
+    """The segments of a whole plan, by the rule read character for character.
+
+    The reference for ``SegmentDetector``; the last segment is the rest, if there is one.
+    """
+    result, start, quote = [], 0, None
+    brackets: list[bool] = []
+    for i, character in enumerate(text):
+        if quote:
+            quote = None if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character == "(":
+            first = i
+            while first > 0 and text[first - 1].isascii() and (
+                text[first - 1].isalnum() or text[first - 1] == "_"
+            ):
+                first -= 1
+            skill = skills.get(text[first:i])
+            brackets.append(skill is not None and skill.timed)
+        elif character == ")" and brackets and brackets.pop():
+            result.append(text[start : i + 1])
+            start = i + 1
+    return result + ([text[start:]] if start < len(text) else [])
