@@ -7,12 +7,13 @@ the same object; they differ in the engine, the clock, and who carries out the c
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from timely_llm import events as ev
 from timely_llm import intake, registration, reports
-from timely_llm.engine.base import Engine, EngineError, Output, StepResult
+from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, StepResult
 from timely_llm.fleet import Fleet
 from timely_llm.generation import Generation, Move, State
 from timely_llm.goals import PlannerConfig, urgency_of
@@ -47,11 +48,37 @@ class Turn:
     wake_at: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many robots and plans there are, by what they do, and how full the KV cache is."""
+
+    robots: int = 0
+    waiting: int = 0  # their first segment is not begun
+    running: int = 0
+    suspended: int = 0
+    executing: int = 0  # written to the end, or being stopped
+    kv_blocks_used: int = 0
+    kv_blocks_total: int = 0
+    recomputed_tokens: int = 0
+
+
+_COUNTED = {
+    State.QUEUED: "waiting",
+    State.WAITING: "waiting",
+    State.RUNNING: "running",
+    State.SUSPENDED: "suspended",
+    State.EVICTED: "suspended",
+    State.WRITTEN: "executing",
+    State.STOPPING: "executing",
+}
+
+
 class Planner:
     """Plans for a fleet on one engine, under one policy.
 
     ``handle`` takes an event, ``run_once`` turns the loop once; both return commands. ``now`` is
-    the planner's clock in s and never runs backwards.
+    the planner's clock in s and never runs backwards. ``failure`` is why the engine can no longer
+    be used, if so.
     """
 
     def __init__(
@@ -69,6 +96,7 @@ class Planner:
         self.last_step = StepResult()
         self.steps = 0
         self.recomputed_tokens = 0
+        self.failure: EngineDead | None = None
 
     def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
         """Take in ``event``; returns what is to be done about it."""
@@ -96,6 +124,17 @@ class Planner:
             elif plan_id in self.plans.writing:
                 self._written(plan_id, output, step, now)
         return Turn(self.plans.drain(), True, step.duration)
+
+    def counts(self) -> Counts:
+        """A snapshot for people."""
+        numbers = Counter(_COUNTED[plan.state] for plan in self.plans.live.values())
+        return Counts(
+            robots=len(self.plans.fleet.robots),
+            kv_blocks_used=self.last_step.kv_blocks_used,
+            kv_blocks_total=self.engine.info.kv_blocks,
+            recomputed_tokens=self.recomputed_tokens,
+            **numbers,
+        )
 
     def _wake_at(self, decision: Decision) -> float | None:
         wake = min(self.plans.due, math.inf if decision.wake_at is None else decision.wake_at)
@@ -258,6 +297,8 @@ class Planner:
 
     def _engine_failed(self, error: EngineError, now: float) -> None:
         """Nothing more can be written: every plan that is not yet written ends."""
+        if isinstance(error, EngineDead):
+            self.failure = error
         for plan in [self.plans.live[plan_id] for plan_id in self.plans.writing]:
             self.plans.stop(plan, ErrorCode.ENGINE_FAILED, str(error), now)
 
