@@ -98,7 +98,7 @@ class SegmentDetector:
 
 
 class SentenceDetector:
-    """Plain text: a sentence ends behind . ! or ? and closing quotes or brackets, before a space."""
+    """Plain text: a sentence ends behind . ! or ?, with closing quotes or brackets, at a space."""
 
     def __init__(self, skills: SkillSet | None = None) -> None:
         self._parts: list[str] = []
@@ -205,8 +205,10 @@ def segments(text: str, skills: SkillSet) -> list[str]:
             quote = character
         elif character == "(":
             first = i
-            while first > 0 and text[first - 1].isascii() and (
-                text[first - 1].isalnum() or text[first - 1] == "_"
+            while (
+                first > 0
+                and text[first - 1].isascii()
+                and (text[first - 1].isalnum() or text[first - 1] == "_")
             ):
                 first -= 1
             skill = skills.get(text[first:i])

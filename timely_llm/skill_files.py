@@ -68,8 +68,7 @@ class _Node:
         if not minimum <= len(self.node.value) <= maximum:
             self.fail(f"has {len(self.node.value)} entries: must have {minimum} to {maximum}")
         return [
-            _Node(node, self.source, f"{self.field}[{i}]")
-            for i, node in enumerate(self.node.value)
+            _Node(node, self.source, f"{self.field}[{i}]") for i, node in enumerate(self.node.value)
         ]
 
     def text(self, maximum: int = 400) -> str:

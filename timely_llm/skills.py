@@ -209,7 +209,7 @@ class Bounds:
 class SkillSet:
     """The skills of a robot kind, as one YAML text describes them.
 
-    ``text`` is that YAML, as it travels in ``RegisterRobot``. Skills are found by name or long name.
+    ``text`` is that YAML, as it travels in ``RegisterRobot``. Skills are found by both names.
     """
 
     kind: str
