@@ -1,0 +1,1 @@
+"""Evaluation: what became of plans, in numbers and tables."""

@@ -1,0 +1,207 @@
+"""Fleet files: which robots there are, of which kind, where, and on which adapter. Pure.
+
+A fleet file is YAML. Launch files and ``timely-llm demo`` start the same nodes from it::
+
+    description: a drone and an arm
+    robots:
+      - id: drone_1              # letters, digits and _; also its node's name
+        kind: tello              # a kind that the planner knows (config/skills), or ...
+        # skill_set: crane.yaml  # ... a skill set of its own, beside this file
+        namespace: drone_1       # where its topics are; default: the id
+        adapter: simulated       # default: simulated
+        parameters: {seed: 7}    # of the adapter; a file named here lies beside this file
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robot_adapters.base import AdapterError, AdapterParameter, adapter_class
+from timely_llm.paths import share
+from timely_llm.yaml_reader import Node, nearest, read
+
+MAX_ROBOTS = 256
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_NAMESPACE = re.compile(r"/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class RobotSpec:
+    """One robot of a fleet. ``skill_set`` is the path of a file, or empty where ``kind`` is known
+    to the planner; ``parameters`` are the adapter's."""
+
+    robot_id: str
+    kind: str
+    namespace: str
+    adapter: str = "simulated"
+    skill_set: str = ""
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What a fleet file says; robots in the order of the file."""
+
+    description: str
+    robots: tuple[RobotSpec, ...]
+
+    def __getitem__(self, robot_id: str) -> RobotSpec:
+        return next(robot for robot in self.robots if robot.robot_id == robot_id)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(robot.robot_id for robot in self.robots)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node to start: by launch as an executable of this package, or as a plain process.
+
+    ``entry`` is the function behind the executable, as ``module:function``.
+    """
+
+    name: str
+    namespace: str
+    executable: str
+    entry: str
+    parameters: Mapping[str, Value]
+
+
+def load_fleet(path: str | Path) -> Fleet:
+    """The fleet in a file. ``YamlError`` names line, field and the nearest known name; ``OSError``
+    where the file cannot be read."""
+    path = Path(path).expanduser()
+    return read_fleet(path.read_text(encoding="utf-8"), str(path), path.resolve().parent)
+
+
+def read_fleet(
+    text: str, source: str = "<fleet>", folder: Path | None = None,
+    kinds: Iterable[str] | None = None,
+    adapter_parameters: Callable[[str], tuple[AdapterParameter, ...]] | None = None,
+) -> Fleet:  # fmt: skip
+    """The fleet in ``text``; ``source`` names it in errors, files in it lie in ``folder``.
+
+    ``kinds`` and ``adapter_parameters`` say what there is; default: the package's own.
+    """
+    reader = _Reader(
+        folder or Path.cwd(),
+        sorted(bundled_kinds() if kinds is None else kinds),
+        adapter_parameters or parameters_of,
+    )
+    entries = read(text, source).mapping(("description", "robots"), ("robots",))
+    robots = tuple(reader.robot(node) for node in entries["robots"].items(1, MAX_ROBOTS))
+    return Fleet(entries["description"].text() if "description" in entries else "", robots)
+
+
+def bundled_kinds() -> set[str]:
+    """The kinds of robot that every planner knows."""
+    return {path.stem for path in share("config", "skills").glob("*.yaml")}
+
+
+def parameters_of(adapter: str) -> tuple[AdapterParameter, ...]:
+    """The parameters of an adapter by name; ``AdapterError`` where there is none of that name."""
+    return adapter_class(adapter).PARAMETERS
+
+
+def fleet_nodes(fleet: Fleet, namespace: str = "") -> tuple[NodeSpec, ...]:
+    """The robots' nodes. ``namespace`` is the planner's; robots lie below it."""
+    return tuple(_robot_node(robot, namespace.strip("/")) for robot in fleet.robots)
+
+
+def _robot_node(robot: RobotSpec, prefix: str) -> NodeSpec:
+    parameters = {
+        "robot_id": robot.robot_id,
+        "kind": robot.kind,
+        "skill_set": robot.skill_set,
+        "adapter": robot.adapter,
+        "planner_namespace": f"/{prefix}",
+        **robot.parameters,
+    }
+    given = {name: value for name, value in parameters.items() if value != ""}
+    namespace = "/" + "/".join(part for part in (prefix, robot.namespace.strip("/")) if part)
+    return NodeSpec("robot_adapter", namespace, "robot_adapter", "robot_adapters.node:main", given)
+
+
+class _Reader:
+    """Reads one fleet file's robots; remembers which ids and namespaces are taken."""
+
+    def __init__(
+        self,
+        folder: Path,
+        kinds: list[str],
+        adapter_parameters: Callable[[str], tuple[AdapterParameter, ...]],
+    ) -> None:
+        self.folder, self.kinds, self.adapter_parameters = folder, kinds, adapter_parameters
+        self.taken: dict[tuple[str, str], Node] = {}
+
+    def robot(self, node: Node) -> RobotSpec:
+        keys = ("id", "kind", "skill_set", "namespace", "adapter", "parameters")
+        entries = node.mapping(keys, ("id",))
+        robot_id = self._name(entries["id"], "id", _ID, "letters, digits and _, at most 64")
+        namespace = robot_id
+        if "namespace" in entries:
+            namespace = self._name(
+                entries["namespace"], "namespace", _NAMESPACE, "a ROS name such as hall/drone_1"
+            )
+        else:
+            self._take(entries["id"], "namespace", robot_id)
+        if ("kind" in entries) == ("skill_set" in entries):
+            node.fail("must have either 'kind' or 'skill_set'")
+        kind = entries["kind"].choice(self.kinds) if "kind" in entries else ""
+        skill_set = str(self._file(entries["skill_set"])) if "skill_set" in entries else ""
+        adapter = entries["adapter"].text(200) if "adapter" in entries else "simulated"
+        try:
+            known = self.adapter_parameters(adapter)
+        except AdapterError as error:
+            entries.get("adapter", node).fail(str(error).removeprefix("adapter: "))
+        given = entries["parameters"].mapping(None) if "parameters" in entries else {}
+        values = {name: self._parameter(name, value, known) for name, value in given.items()}
+        return RobotSpec(robot_id, kind, namespace, adapter, skill_set, values)
+
+    def _name(self, node: Node, what: str, pattern: re.Pattern[str], rule: str) -> str:
+        text = node.text(200)
+        if not pattern.fullmatch(text):
+            node.fail(f"is {text!r}: must be {rule}")
+        self._take(node, what, text)
+        return text
+
+    def _take(self, node: Node, what: str, name: str) -> None:
+        first = self.taken.setdefault((what, name.strip("/")), node)
+        if first is not node:
+            node.fail(f"{what} {name!r} is already another robot's, in line {first.line}")
+
+    def _file(self, node: Node) -> Path:
+        path = self.folder / Path(node.text()).expanduser()
+        if not path.is_file():
+            node.fail(f"there is no file {str(path)!r}")
+        return path
+
+    def _parameter(self, name: str, node: Node, known: tuple[AdapterParameter, ...]) -> Value:
+        by_name = {parameter.name: parameter for parameter in known}
+        if name not in by_name:
+            node.fail(f"the adapter has no parameter {name!r}{nearest(name, by_name)}")
+        parameter, value = by_name[name], node.scalar()
+        expected = type(parameter.default)
+        if expected is float and type(value) is int:
+            value = float(value)
+        if type(value) is not expected:
+            node.fail(f"is {value!r}: must be {_WORDS[expected]} ({parameter.description})")
+        low, high = parameter.minimum, parameter.maximum
+        if (low is not None and value < low) or (high is not None and value > high):
+            limits = " and ".join(
+                f"{words} {limit:g} {parameter.unit}".rstrip()
+                for words, limit in (("at least", low), ("at most", high))
+                if limit is not None
+            )
+            node.fail(f"is {value}: must be {limits}")
+        if isinstance(value, str) and value and (self.folder / value).is_file():
+            return str(self.folder / value)
+        return value
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
