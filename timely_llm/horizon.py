@@ -25,9 +25,10 @@ class Horizon:
         self.end = max(self.end, delivery) + duration
         self.dry = False
 
-    def received(self, index: int) -> None:
-        """The robot holds segment ``index``: its own reports count it from now on."""
+    def received(self, index: int, total_remaining: float, now: float) -> None:
+        """The robot holds segment ``index``: its reports count it, this one first."""
         self._flying.pop(index, None)
+        self.reported(total_remaining, now)
 
     def reported(self, total_remaining: float, now: float) -> None:
         """The robot says that what it holds lasts ``total_remaining`` s; more is on its way."""

@@ -33,9 +33,7 @@ def goal_arrived(plans: Plans, event: ev.GoalArrived, now: float) -> None:
 
 def goal_invalid(plans: Plans, event: ev.GoalInvalid, now: float) -> None:
     """A goal that could not be read still gets its result."""
-    plans.out.append(
-        ev.EndGoal(PlanResult(event.plan_id, ErrorCode.INVALID_GOAL, event.reason))
-    )
+    plans.out.append(ev.EndGoal(PlanResult(event.plan_id, ErrorCode.INVALID_GOAL, event.reason)))
 
 
 def goal_canceled(plans: Plans, event: ev.GoalCanceled, now: float) -> None:

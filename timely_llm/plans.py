@@ -253,5 +253,3 @@ class Plans:
         while robot.queue and robot.current is None and robot.alive and not robot.stopped:
             robot.current = plan = robot.queue.popleft()
             self.start(plan, robot, now)
-
-

@@ -56,7 +56,7 @@ def _follow_robot(plans: Plans, robot: Robot, report: Execution, now: float) -> 
 
 def _received(plans, robot, plan, report, now) -> None:
     plan.unacknowledged.pop(report.segment, None)
-    plan.horizon.received(report.segment)
+    plan.horizon.received(report.segment, report.total_remaining, now)
 
 
 def _progress(plans, robot, plan: Generation, report: Execution, now: float) -> None:
@@ -122,9 +122,7 @@ def written(report: Execution) -> str:
     return f"{report.call.name}({','.join(report.call.evaluated or report.call.arguments)})"
 
 
-def _robot_is_done(
-    plans: Plans, plan: Generation, code: ErrorCode, error: str, now: float
-) -> None:
+def _robot_is_done(plans: Plans, plan: Generation, code: ErrorCode, error: str, now: float) -> None:
     """The robot stands still: the plan ends, with why it was being stopped if it was."""
     if plan.state is State.STOPPING:
         code, error = plan.code, plan.error

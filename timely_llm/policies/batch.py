@@ -51,8 +51,9 @@ def fill(
 ) -> Decision:
     """The batch from generations ranked best first. Inside a segment nobody is interrupted.
 
-    Nobody has a veto against the first ``overdue`` of ``ranked``. Everyone else keeps its KV
-    blocks and gives them up in reverse rank.
+    Nobody has a veto against the first ``overdue`` of ``ranked``. Whoever lacks KV memory is waited
+    for: nobody behind it begins a segment, so that those who run make room in the end. Everyone
+    else keeps its KV blocks and gives them up in reverse rank.
     """
     ranked = list(ranked)
     batch = [view for view in ranked if view.running and view.mid_segment][: state.max_batch]
@@ -68,7 +69,7 @@ def fill(
         reclaimable -= view.kv_tokens
         need = kv_needed(view)
         if batch and need > free + reclaimable:
-            continue
+            break
         if admission and rank >= overdue and batch and not admits(batch, view, now, state):
             continue
         batch.append(view)

@@ -10,6 +10,7 @@ from timely_llm.policies.batch import fill, generation_time
 
 UTILITY_FLOOR = 0.05
 PATIENCE = 10.0
+SHORTEST_STEP = 1e-6  # s; keeps the quotient finite whatever step times were measured
 
 
 def positive(utility: float) -> float:
@@ -29,7 +30,7 @@ def priority(view: View, now: float, state: EngineState) -> float:
     The paper leaves L <= 0 open. Here 1/L becomes 1/(max(L, 0) + one decode step): continuous at 0,
     non-increasing in L, and bounded by what a step can tell apart.
     """
-    step = state.latency(1, 0, view.kv_tokens)
+    step = max(SHORTEST_STEP, state.latency(1, 0, view.kv_tokens))
     duration = max(generation_time(view, state), step)
     delivery = now + duration + view.network
     waiting = max(0.0, delivery - view.origin)
