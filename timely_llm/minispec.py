@@ -49,11 +49,13 @@ class Parser:
 
     def feed(self, text: str) -> None:
         """Read on. Raises ``PlanError`` at the first fault."""
-        self._length += len(text)
         limit = self._bounds.max_plan_chars
-        if self._length > limit and self.error is None:
+        allowed = limit - self._length
+        self._length += min(len(text), allowed)
+        self._send(self._lexer.feed(text[:allowed]))
+        if len(text) > allowed:
             self.error = PlanError(limit, f"the plan is longer than max_plan_chars, {limit}")
-        self._send(self._lexer.feed(text))
+            raise self.error
 
     def finish(self) -> None:
         """The plan is over; raises ``PlanError`` if it is cut off in the middle."""
@@ -232,7 +234,9 @@ class Parser:
             self._fail(name, f"calls are nested deeper than {MAX_OPEN_CALLS}")
         self._open_calls += 1
         self._token = yield
-        yield from self._take("(", f"'(' behind {name.text}")
+        if self._token.start != name.start + len(name.text):  # the segment rule reads "mf("
+            self._expected(f"'(' right behind {name.text}")
+        yield from self._take("(", f"'(' right behind {name.text}")
         arguments, values = [], []
         while self._token.kind != ")" or arguments:
             first = len(self._written) - 1
