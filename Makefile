@@ -19,11 +19,12 @@ installed := timely_llm robot_adapters launch config models
 sources := package.xml CMakeLists.txt $(wildcard msg/*.msg srv/*.srv action/*.action scripts/*.in)
 
 # Stamps: a target is made again when what it depends on is newer.
+ros_done := .venv/ros-done
 setup_done := .venv/setup-done
 build_done := install/build-done
 file_list := build/installed-files
 
-.PHONY: help setup build test demo run bench eval-planner lint format lock clean FORCE
+.PHONY: help setup build ready test demo run bench eval-planner lint format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
@@ -33,19 +34,23 @@ setup: $(setup_done) ## Installs the locked packages into .venv
 
 build: $(build_done) ## Generates the ROS interfaces and installs the package into install/
 
-test: $(build_done) ## Runs the tests
+# Building needs ROS alone: it runs while the rest is still being installed.
+ready:
+	@$(MAKE) -s -j2 $(setup_done) $(build_done)
+
+test: ready ## Runs the tests
 	@$(run) python -m pytest $(ARGS)
 
-demo: $(build_done) ## Flies a fleet of simulated robots on the bundled model
+demo: ready ## Flies a fleet of simulated robots on the bundled model
 	@$(run) timely-llm demo $(ARGS)
 
-run: $(build_done) ## Runs timely-llm with ARGS, for example ARGS='robots'
+run: ready ## Runs timely-llm with ARGS, for example ARGS='robots'
 	@$(run) timely-llm $(ARGS)
 
-bench: $(build_done) ## Prints the figures of benchmarks/
+bench: ready ## Prints the figures of benchmarks/
 	@$(run) python -m benchmarks $(ARGS)
 
-eval-planner: $(build_done) ## Scores the bundled model
+eval-planner: ready ## Scores the bundled model
 	@$(run) python tools/eval_planner.py $(ARGS)
 
 lint: $(setup_done) ## Checks style and formatting
@@ -61,22 +66,31 @@ clean: ## Deletes what build made; .venv stays
 	rm -rf build install log
 
 # Byte-compiling every package takes longer than installing it, and most are never imported.
-$(setup_done): $(locks)
+pip_install := .venv/bin/python -m pip install --quiet --no-deps --no-compile
+
+$(ros_done): requirements/ros.txt requirements/build.txt
 	@PYTHON='$(PYTHON)' scripts/check_machine.sh
 	@test -x .venv/bin/pip || $(PYTHON) -m venv --clear .venv
 	@touch .venv/COLCON_IGNORE
-	@echo "Installing the locked packages into .venv"
-	@.venv/bin/python -m pip install --quiet --no-deps --no-compile $(locks:%=-r %)
+	@echo "Installing ROS 2 into .venv"
+	@$(pip_install) -r requirements/ros.txt -r requirements/build.txt
+	@touch $@
+
+$(setup_done): $(ros_done) $(locks)
+	@echo "Installing vLLM and the other locked packages into .venv"
+	@$(pip_install) $(locks:%=-r %)
 	@.venv/bin/python scripts/check_torch.py
+	@$(run) python -c 'import vllm.v1.engine.llm_engine'
 	@touch $@
 
 # Links to the sources are installed: an edited file needs no build, a new one does.
-$(build_done): $(setup_done) $(sources) $(file_list)
+$(build_done): $(ros_done) $(sources) $(file_list)
 	@echo "Building timely_llm into install/"
-	@env -u COLCON_PREFIX_PATH -u PYTHONPATH PATH="$(venv)/bin:$$PATH" MAKEFLAGS= \
+	@env -u COLCON_PREFIX_PATH -u PYTHONPATH PATH="$(venv)/bin:$$PATH" MAKEFLAGS=-j$$(nproc) \
 	  AMENT_PREFIX_PATH="$(venv)" CMAKE_PREFIX_PATH="$(venv)" \
 	  colcon --log-level error build --symlink-install \
 	  --event-handlers console_cohesion- console_start_end- console_stderr+
+	@$(run) python -c 'import rclpy, timely_llm.msg, timely_llm.srv, timely_llm.action'
 	@touch $@
 
 $(file_list): FORCE
