@@ -145,6 +145,4 @@ class RobotsChanged:
     robots: tuple[RobotInfo, ...]
 
 
-Command = (
-    SendSegment | EmitEvent | EmitFeedback | EndGoal | Registered | Answered | RobotsChanged
-)
+Command = SendSegment | EmitEvent | EmitFeedback | EndGoal | Registered | Answered | RobotsChanged

@@ -39,7 +39,7 @@ class Robot:
     last_sequence: int = -1
     alive: bool = True
     stopped: bool = False
-    stop_sent: bool = False  # and not confirmed yet
+    stop_sent: float | None = None  # s, when; None once it is confirmed
     current: Generation | None = None
     queue: deque[Generation] = field(default_factory=deque)
 

@@ -91,11 +91,13 @@ class Generation:
     withheld: list[str] = field(default_factory=list)  # cut, but sent only with the whole plan
     withheld_calls: list[SkillCall] = field(default_factory=list)
     unacknowledged: dict[int, float] = field(default_factory=dict)  # index: sent at, s
+    taken: bool = False  # the robot has received a segment
     response_time: float = -1.0
 
     # Executed.
     horizon: Horizon = field(default_factory=Horizon)
-    execution_time: float = 0.0
+    execution_time: float = 0.0  # s, of the calls that are over
+    elapsed: float = 0.0  # s, of the call in progress, as last reported
     history: list[str] = field(default_factory=list)
     value: str = ""
 
@@ -111,6 +113,11 @@ class Generation:
             raise IllegalMove(f"plan {self.plan_id}: {move.name} in state {self.state.name}")
         self.state = target
 
+    def executed(self, elapsed: float) -> None:
+        """A call that took ``elapsed`` s is over."""
+        self.execution_time += elapsed
+        self.elapsed = 0.0
+
     @property
     def in_engine(self) -> bool:
         return self.state in _IN_ENGINE
@@ -122,7 +129,7 @@ class Generation:
     def result(self, code: ErrorCode, error: str, now: float) -> PlanResult:
         """The goal's result at ``now``. Waiting is the time since the clock started that the robot
         did not spend executing (TimelyLLM, section 7.1)."""
-        waited = now - self.arrival
+        waited, executed = now - self.arrival, self.execution_time + self.elapsed
         response = self.response_time if self.response_time >= 0 else waited
         return PlanResult(
             plan_id=self.plan_id,
@@ -132,8 +139,8 @@ class Generation:
             value=self.value,
             num_segments=len(self.segments),
             response_time=self.response_time,
-            waiting_time=max(0.0, waited - self.execution_time),
-            execution_time=self.execution_time,
+            waiting_time=max(0.0, waited - executed),
+            execution_time=executed,
             utility=self.utility(response),
             prompt_tokens=self.prompt_tokens,
             generated_tokens=self.tokens,

@@ -103,9 +103,10 @@ def _preempt(plans: Plans, robot: Robot, old: Generation, plan: Generation, now:
     robot.current = plan
     if plan.replaced is not old:
         preempted(plans, old, now)
-    if urgency_of(plan.goal) <= Urgency.URGENT and plan.replaced is not None:
+    halts = urgency_of(plan.goal) <= Urgency.URGENT and plan.replaced is not None
+    if halts and plan.replaced.state not in (State.STOPPING, State.ENDED):
         plans.emit(plan.replaced, PlanEventType.PREEMPTED, now)
-        plans.stop(plan.replaced, ErrorCode.PREEMPTED, "a more urgent goal took the robot", now)
+        plans.stop(plan.replaced, ErrorCode.PREEMPTED, "an urgent goal took the robot", now)
     plans.start(plan, robot, now)
 
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from timely_llm import events as ev
 from timely_llm import intake, registration, reports
 from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, StepResult
 from timely_llm.fleet import Fleet
 from timely_llm.generation import Generation, Move, State
-from timely_llm.goals import PlannerConfig, urgency_of
+from timely_llm.goals import PlannerConfig
 from timely_llm.latency import LatencyEstimate, StepLatency
 from timely_llm.messages import ErrorCode, PlanEventType, SkillCall
 from timely_llm.minispec import Call, PlanError
 from timely_llm.plans import Plans, Writing
 from timely_llm.policies import Decision, EngineState, Policy, View
 from timely_llm.prompts import PromptTemplate
+from timely_llm.views import view_of
+
+RETRY = 0.005  # s, until the next turn where the engine could compute nothing
 
 _HANDLERS: dict[type, Callable[[Plans, ev.Event, float], None]] = {
     ev.GoalArrived: intake.goal_arrived,
@@ -77,8 +80,8 @@ class Planner:
     """Plans for a fleet on one engine, under one policy.
 
     ``handle`` takes an event, ``run_once`` turns the loop once; both return commands. ``now`` is
-    the planner's clock in s and never runs backwards. ``failure`` is why the engine can no longer
-    be used, if so.
+    the planner's clock in s; an event's is when it was received, be it in the middle of the step
+    before. ``failure`` is why the engine can no longer be used, if so.
     """
 
     def __init__(
@@ -108,21 +111,24 @@ class Planner:
         reports.expire(self.plans, now)
         decision = self._schedule(now)
         if not decision.run and not self.engine.pending:
-            return Turn(self.plans.drain(), False, wake_at=self._wake_at(decision))
+            return Turn(self.plans.drain(), False, wake_at=self._wake_at(decision.wake_at))
         try:
             step = self.engine.step(
                 decision.run, decision.hold, decision.evict, decision.prefill_budget
             )
         except EngineError as error:
             self._engine_failed(error, now)
-            return Turn(self.plans.drain(), False)
+            again = now + RETRY if self.plans.writing else None
+            return Turn(self.plans.drain(), False, wake_at=self._wake_at(again))
         now += step.duration
-        self._account(step)
+        self._account(step, now)
         for plan_id, output in step.outputs.items():
             if plan_id in self.plans.pins:
-                self.plans.pins[plan_id].done = True
+                self.plans.pins.settle(plan_id, output.finish != "error")
             elif plan_id in self.plans.writing:
                 self._written(plan_id, output, step, now)
+        if not step.scheduled and not step.outputs:  # nobody could be computed: no busy loop
+            return Turn(self.plans.drain(), False, wake_at=self._wake_at(now + RETRY))
         return Turn(self.plans.drain(), True, step.duration)
 
     def counts(self) -> Counts:
@@ -136,8 +142,9 @@ class Planner:
             **numbers,
         )
 
-    def _wake_at(self, decision: Decision) -> float | None:
-        wake = min(self.plans.due, math.inf if decision.wake_at is None else decision.wake_at)
+    def _wake_at(self, at: float | None) -> float | None:
+        """``at``, or when silence must be looked at if that is sooner."""
+        wake = min(self.plans.due, math.inf if at is None else at)
         return None if math.isinf(wake) else wake
 
     # Schedule.
@@ -160,39 +167,23 @@ class Planner:
         return self._with_pins(decision)
 
     def _with_pins(self, decision: Decision) -> Decision:
-        missing = tuple(key for key, pin in self.plans.pins.items() if not pin.done)
+        """Fixed prompts that are still to be computed go last, in chunks, and not beside the
+        prompts of others: no goal waits for a registration longer than one chunk."""
+        plans = self.plans
+        missing = plans.pins.missing
         if not missing:
             return decision
+        cold = tuple(p for p in decision.run if plans.writing[p].robot.pin in missing)
+        warm = tuple(p for p in decision.run if p not in cold)
         budget = decision.prefill_budget
-        if decision.run:
-            words = sum(self.plans.live[plan_id].uncached for plan_id in decision.run)
-            budget = words + self.plans.config.prefill_chunk
-        return Decision(
-            decision.run + missing, decision.hold, decision.evict, budget, decision.wake_at
-        )
+        if not self.policy.untouched:
+            words = sum(plans.live[plan_id].uncached for plan_id in warm)
+            budget = words or plans.config.prefill_chunk
+        return replace(decision, run=warm + cold + missing, prefill_budget=budget)
 
     def _view(self, plan: Generation, writing: Writing) -> View:
-        lengths = writing.robot.lengths
-        first = not plan.segments
-        due = plan.arrival + plan.utility.ert if first else plan.horizon.end
-        held = plan.prompt_tokens - self.plans.pinned(writing.robot) + plan.tokens - plan.uncached
-        return View(
-            id=plan.plan_id,
-            number=plan.number,
-            segment=len(plan.segments),
-            arrival=plan.arrival,
-            origin=plan.arrival if first else plan.horizon.end,
-            due=due,
-            utility=plan.utility if first else plan.utility.continuation(),
-            urgency=urgency_of(plan.goal),
-            tokens_left=max(1.0, lengths.mean - plan.segment_tokens),
-            worst_tokens_left=max(1.0, lengths.worst - plan.segment_tokens),
-            uncached=plan.uncached,
-            kv_tokens=held if plan.begun else 0,
-            running=plan.state is State.RUNNING,
-            mid_segment=plan.segment_tokens > 0 or (plan.begun and first),
-            network=self.plans.config.network,
-        )
+        plans, robot = self.plans, writing.robot
+        return view_of(plan, robot.lengths, plans.pins.cached(robot.pin), plans.config.network)
 
     def _engine_state(self) -> EngineState:
         info, step = self.engine.info, self.last_step
@@ -212,7 +203,7 @@ class Planner:
 
     # Step.
 
-    def _account(self, step: StepResult) -> None:
+    def _account(self, step: StepResult, now: float) -> None:
         """Learn the engine's speed, and who has what in the KV cache."""
         plans = self.plans
         self.last_step = step
@@ -235,8 +226,9 @@ class Planner:
             if plan is not None and plan.state in (State.RUNNING, State.SUSPENDED):
                 plan.move(Move.EVICT)
                 robot = plans.writing[plan_id].robot
-                plan.uncached = plan.prompt_tokens + plan.tokens - plans.pinned(robot)
-                plans.emit(plan, PlanEventType.EVICTED, 0.0)
+                cached = plans.pins.cached(robot.pin)
+                plan.uncached = plan.prompt_tokens + plan.tokens - cached
+                self._report(plan, PlanEventType.EVICTED, now)
 
     # Detect.
 
@@ -247,7 +239,11 @@ class Planner:
         plan.tokens += output.tokens
         plan.segment_tokens += output.tokens
         plan.step_times.append(step.duration)
-        plan.uncached = 0
+        # A token may come out of an engine that has evicted its plan since.
+        plan.uncached = plan.uncached + output.tokens if plan.state is State.EVICTED else 0
+        if output.finish in ("length", "error"):
+            self._cut_off(plan, output, now)
+            return
         cuts = writing.detector.feed(output.text)
         if output.finish == "stop":
             rest = writing.detector.finish()
@@ -263,8 +259,6 @@ class Planner:
         if output.finish == "stop":
             plan.move(Move.FINISH)
             self.plans.writing.pop(plan_id)
-        elif output.finish is not None:
-            self._cut_off(plan, output, now)
 
     def _cut_off(self, plan: Generation, output: Output, now: float) -> None:
         if output.finish == "length":
@@ -296,7 +290,8 @@ class Planner:
         self.plans.send(plan, writing.robot, text, calls, last, now)
 
     def _engine_failed(self, error: EngineError, now: float) -> None:
-        """Nothing more can be written: every plan that is not yet written ends."""
+        """Nothing more can be written: every plan that is not yet written ends. A goal that starts
+        for it on a robot now free is tried in the next turn."""
         if isinstance(error, EngineDead):
             self.failure = error
         for plan in [self.plans.live[plan_id] for plan_id in self.plans.writing]:

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from timely_llm import events as ev
-from timely_llm.engine.base import Engine, EngineError, GenerationRequest
+from timely_llm.engine.base import (
+    Engine,
+    EngineDead,
+    EngineError,
+    GenerationRequest,
+    PromptTooLong,
+)
 from timely_llm.fleet import Fleet, Robot
 from timely_llm.generation import Generation, Move, State
 from timely_llm.goals import PlannerConfig, urgency_of
@@ -26,7 +32,8 @@ from timely_llm.messages import (
     SkillCall,
 )
 from timely_llm.minispec import PlanChecker
-from timely_llm.prompts import PromptTemplate
+from timely_llm.pins import Pins
+from timely_llm.prompts import PromptTemplate, TemplateError
 from timely_llm.segment import SegmentDetector
 
 _FEEDBACK = {
@@ -38,14 +45,6 @@ _FEEDBACK = {
     State.WRITTEN: FeedbackState.EXECUTING,
     State.STOPPING: FeedbackState.STOPPING,
 }
-
-
-@dataclass(slots=True)
-class Pin:
-    """A fixed prompt kept in the KV cache: its length in tokens, and whether it is computed."""
-
-    tokens: int
-    done: bool = False
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class Plans:
         self.config, self.engine, self.prompts, self.fleet = config, engine, prompts, fleet
         self.live: dict[str, Generation] = {}
         self.writing: dict[str, Writing] = {}
-        self.pins: dict[str, Pin] = {}
+        self.pins = Pins(engine, config.max_tokens)
         self.out: list[ev.Command] = []
         self.due = math.inf
         self.active = True
@@ -124,6 +123,24 @@ class Plans:
         """Start the plan's clock and hand it to the engine."""
         plan.arrival = now
         plan.move(Move.START)
+        try:
+            self._submit(plan, robot)
+        except TemplateError as error:
+            self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
+            return
+        except EngineDead as error:
+            self.end(plan, ErrorCode.ENGINE_FAILED, str(error), now)
+            return
+        except EngineError as error:
+            self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
+            return
+        plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
+        self.writing[plan.plan_id] = Writing(
+            robot, SegmentDetector(robot.skills), PlanChecker(robot.skills)
+        )
+        self.feedback(plan, now)
+
+    def _submit(self, plan: Generation, robot: Robot) -> None:
         request = GenerationRequest(
             id=plan.plan_id,
             number=plan.number,
@@ -133,21 +150,14 @@ class Plans:
             max_tokens=self.config.max_tokens,
             priority=urgency_of(plan.goal),
         )
-        try:
-            plan.prompt_tokens = self.engine.submit(request)
-        except EngineError as error:
-            self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
-            return
-        plan.uncached = plan.prompt_tokens - self.pinned(robot)
-        self.writing[plan.plan_id] = Writing(
-            robot, SegmentDetector(robot.skills), PlanChecker(robot.skills)
-        )
-        self.feedback(plan, now)
-
-    def pinned(self, robot: Robot) -> int:
-        """Tokens of the robot's fixed prompt that are in the cache and stay there."""
-        pin = self.pins.get(robot.pin)
-        return pin.tokens if pin and pin.done else 0
+        plan.prompt_tokens = self.engine.submit(request)
+        need, room = self.pins.need(robot.pin, plan.prompt_tokens), self.pins.room
+        if need > room:
+            self.engine.abort(plan.plan_id)
+            raise PromptTooLong(
+                f"prompt of {plan.prompt_tokens} tokens and max_tokens {self.config.max_tokens} "
+                f"need {need} KV blocks: there are {room} beside the robots' fixed prompts"
+            )
 
     def send(
         self,
@@ -183,7 +193,8 @@ class Plans:
             step_times=tuple(plan.step_times),
         )
         self.feedback(plan, now, text)
-        robot.lengths.observe(plan.segment_tokens)
+        if plan.segment_tokens:
+            robot.lengths.observe(plan.segment_tokens)
         plan.segment_tokens = 0
         plan.step_times.clear()
 

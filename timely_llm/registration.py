@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 
 from timely_llm import events as ev
-from timely_llm.engine.base import EngineError, GenerationRequest
+from timely_llm import reports
+from timely_llm.engine.base import EngineDead, EngineError, GenerationRequest
 from timely_llm.fleet import Refused, Robot
 from timely_llm.latency import SegmentLength
 from timely_llm.messages import ErrorCode, SegmentCommand
-from timely_llm.plans import Pin, Plans
+from timely_llm.plans import Plans
+from timely_llm.prompts import TemplateError
 from timely_llm.skills import SkillSet
 
 
@@ -20,7 +22,7 @@ def register_robot(plans: Plans, event: ev.RegisterRobot, now: float) -> None:
             raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
         skills = plans.fleet.skills_of(event.kind, event.skill_set, event.robot_id)
         old = plans.fleet.may_register(event.robot_id, event.instance)
-        system = plans.prompts.system(skills)
+        system = _fixed_prompt(plans, skills)
         pin = _pin(plans, skills, system)
     except Refused as refusal:
         plans.out.append(ev.Registered(event.ticket, 0, refusal.code, refusal.error))
@@ -40,9 +42,12 @@ def register_robot(plans: Plans, event: ev.RegisterRobot, now: float) -> None:
         last_heard=now,
     )
     plans.look_at(now + plans.config.heartbeat_timeout)
-    if old is not None:
-        robot.queue = old.queue
     plans.out.append(ev.Registered(event.ticket, robot.session))
+    if old is not None:
+        robot.queue, robot.stopped = old.queue, old.stopped
+        _release_pin(plans, old)
+        if old.stop_sent is not None:
+            reports.send_stop(plans, robot, now)
     plans.robots_changed()
     plans.next(robot, now)
 
@@ -65,6 +70,7 @@ def unregister_robot(plans: Plans, event: ev.UnregisterRobot, now: float) -> Non
                 plans.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
             plans.end(plan, plan.code or ErrorCode.ROBOT_LOST, plan.error or words, now)
         del plans.fleet.robots[event.robot_id]
+        _release_pin(plans, robot)
         plans.robots_changed()
     plans.out.append(ev.Answered(event.ticket, code, error, (event.robot_id,)))
 
@@ -78,6 +84,19 @@ def _restarted(plans: Plans, old: Robot, now: float) -> None:
             plans.end(plan, plan.code or ErrorCode.ROBOT_RESTARTED, plan.error or words, now)
 
 
+def _fixed_prompt(plans: Plans, skills: SkillSet) -> str:
+    try:
+        return plans.prompts.system(skills)
+    except TemplateError as error:
+        raise Refused(ErrorCode.INVALID_SKILL_SET, str(error)) from error
+
+
+def _release_pin(plans: Plans, robot: Robot) -> None:
+    """Free the fixed prompt of a robot that is gone, unless another one shares it."""
+    if all(other.pin != robot.pin for other in plans.fleet):
+        plans.pins.drop(robot.pin)
+
+
 def _pin(plans: Plans, skills: SkillSet, system: str) -> str:
     """Have the fixed prompt computed and kept; robots of one kind share it."""
     key = "pin-" + hashlib.sha256(system.encode()).hexdigest()[:16]
@@ -86,9 +105,30 @@ def _pin(plans: Plans, skills: SkillSet, system: str) -> str:
             key, plans.number(), system, None, skills.grammar(), plans.config.max_tokens
         )
         try:
-            plans.pins[key] = Pin(plans.engine.submit(request))
+            plans.pins.add(request)
+        except EngineDead as error:
+            raise Refused(ErrorCode.ENGINE_FAILED, str(error)) from error
         except EngineError as error:
             raise Refused(
                 ErrorCode.INVALID_SKILL_SET, f"prompt of kind {skills.kind!r}: {error}"
             ) from error
+        _check_room(plans, skills, key)
     return key
+
+
+def _check_room(plans: Plans, skills: SkillSet, key: str) -> None:
+    """Beside all fixed prompts there must be room for every plan that was accepted."""
+    pins = plans.pins
+    tokens, room = pins.tokens(key), pins.room
+    needs = [
+        pins.need(writing.robot.pin, plans.live[plan_id].prompt_tokens)
+        for plan_id, writing in plans.writing.items()
+    ]
+    most = max([pins.need(key, tokens), *needs])
+    if room < most:
+        pins.drop(key)
+        raise Refused(
+            ErrorCode.INVALID_SKILL_SET,
+            f"prompt of kind {skills.kind!r} has {tokens} tokens: with it, {max(0, room)} of "
+            f"{plans.engine.info.kv_blocks} KV blocks are left for plans, which need {most}",
+        )

@@ -18,7 +18,7 @@ from timely_llm.messages import (
 )
 from timely_llm.plans import Plans
 
-STOPPED = "stopped"  # the error of an IDLE report while the robot's stop is latched
+STOPPED = "stopped"  # how the error of an IDLE report begins while the robot's stop is latched
 
 
 def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> None:
@@ -29,21 +29,25 @@ def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> N
         return
     _follow_robot(plans, robot, report, now)
     plan = plans.live.get(report.plan_id)
-    if plan is not None and plan.goal.robot_id == robot.robot_id:
+    if plan is not None and plan.goal.robot_id == robot.robot_id and plan.segments:
         _REPORTS[report.state](plans, robot, plan, report, now)
     elif report.state in (ExecutionState.STARTED, ExecutionState.RUNNING):
         # It executes what is over here: a command to stop was lost.
         plans.command(robot, SegmentCommand.CANCEL, report.plan_id, now)
+    elif report.state is ExecutionState.IDLE and report.plan_id == NO_PLAN:
+        _end_forgotten(plans, robot, now)
 
 
 def _follow_robot(plans: Plans, robot: Robot, report: Execution, now: float) -> None:
     """Alive again, stopped or rearmed: what holds for the robot, whatever the plan."""
     stopped = robot.stopped
     if report.state is ExecutionState.IDLE:
-        stopped = report.error == STOPPED
+        stopped = report.error.startswith(STOPPED)
         if stopped:
-            robot.stop_sent = False
-        stopped = stopped or robot.stop_sent  # an IDLE from before our STOP does not rearm it
+            robot.stop_sent = None
+        stopped = stopped or robot.stop_sent is not None  # an IDLE from before does not rearm it
+    if robot.stop_sent is not None and now >= robot.stop_sent + plans.config.ack_timeout:
+        send_stop(plans, robot, now)  # the first one was lost
     if not robot.alive or stopped != robot.stopped:
         robot.alive, robot.stopped = True, stopped
         plans.robots_changed()
@@ -54,38 +58,52 @@ def _follow_robot(plans: Plans, robot: Robot, report: Execution, now: float) -> 
             plans.next(robot, now)
 
 
+def _end_forgotten(plans: Plans, robot: Robot, now: float) -> None:
+    """The robot has no plan: one that it took is over there, and the report of that was lost."""
+    for plan in list(plans.live.values()):
+        ours = plan.goal.robot_id == robot.robot_id
+        if ours and plan.taken and not plan.unacknowledged:
+            error = f"robot {robot.robot_id!r} has ended the plan, but its report of it was lost"
+            _robot_is_done(plans, plan, ErrorCode.DELIVERY_FAILED, error, now)
+
+
 def _received(plans, robot, plan, report, now) -> None:
+    plan.taken = True
     plan.unacknowledged.pop(report.segment, None)
     plan.horizon.received(report.segment, report.total_remaining, now)
 
 
 def _progress(plans, robot, plan: Generation, report: Execution, now: float) -> None:
+    plan.elapsed = report.elapsed
     plan.horizon.reported(report.total_remaining, now)
     if report.state is ExecutionState.STARTED and plan.state is not State.STOPPING:
         plans.feedback(plan, now)
 
 
 def _succeeded(plans, robot, plan: Generation, report: Execution, now: float) -> None:
-    plan.execution_time += report.elapsed
+    plan.executed(report.elapsed)
     plan.history.append(written(report))
     plan.horizon.reported(report.total_remaining, now)
 
 
 def _failed(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
-    plan.execution_time += report.elapsed
+    plan.executed(report.elapsed)
     error = f"robot {robot.robot_id!r}: {written(report)}: {report.error}"
     _robot_is_done(plans, plan, ErrorCode.SKILL_FAILED, error, now)
 
 
 def _aborted(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
-    plan.execution_time += report.elapsed
+    plan.executed(report.elapsed)
     error = f"robot {robot.robot_id!r} stopped the plan: {report.error}"
     _robot_is_done(plans, plan, ErrorCode.ROBOT_STOPPED, error, now)
 
 
 def _rejected(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
     error = f"robot {robot.robot_id!r} refused segment {report.segment}: {report.error}"
-    plans.stop(plan, ErrorCode.SEGMENT_REFUSED, error, now)
+    if plan.taken:
+        plans.stop(plan, ErrorCode.SEGMENT_REFUSED, error, now)
+    else:  # it has nothing of the plan to be stopped
+        _robot_is_done(plans, plan, ErrorCode.SEGMENT_REFUSED, error, now)
 
 
 def _returned(plans, robot, plan: Generation, report: Execution, now: float) -> None:
@@ -95,8 +113,8 @@ def _returned(plans, robot, plan: Generation, report: Execution, now: float) -> 
 
 
 def _replan(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
-    error = f"robot {robot.robot_id!r} asked to replan: {report.error}"
-    plans.stop(plan, ErrorCode.SKILL_FAILED, error, now)
+    error = f"robot {robot.robot_id!r} ended the plan and asked for another one"
+    _robot_is_done(plans, plan, ErrorCode.SKILL_FAILED, error, now)
 
 
 def _idle(plans, robot, plan: Generation, report: Execution, now: float) -> None:
@@ -135,7 +153,7 @@ def _end_all(plans: Plans, robot: Robot, code: ErrorCode, words: str, now: float
     for plan in list(robot.queue):
         plans.end(plan, code, error, now)
     for plan in [p for p in plans.live.values() if p.goal.robot_id == robot.robot_id]:
-        if plan.segments and plan.state is not State.STOPPING:
+        if plan.segments and plan.state is not State.STOPPING and not robot.stopped:
             plans.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
         plans.end(plan, plan.code or code, plan.error or error, now)
 
@@ -178,6 +196,13 @@ def _expire_plan(plans: Plans, plan: Generation, now: float) -> None:
             plans.look_at(sent + config.ack_timeout)
 
 
+def send_stop(plans: Plans, robot: Robot, now: float) -> None:
+    """Halt and latch, whatever the robot does. Repeated until it is confirmed: stopping twice does
+    no harm, but a stop that was lost does."""
+    plans.command(robot, SegmentCommand.STOP, NO_PLAN, now)
+    robot.stopped, robot.stop_sent = True, now
+
+
 def stop_robots(plans: Plans, event: ev.StopRobots, now: float) -> None:
     """Stop one robot or all: motion halts, its plans end, the stop is latched on the robot."""
     known = plans.fleet.robots
@@ -192,9 +217,7 @@ def stop_robots(plans: Plans, event: ev.StopRobots, now: float) -> None:
         return
     robots = [known[event.robot_id]] if event.robot_id else list(plans.fleet)
     for robot in robots:
-        plan_id = robot.current.plan_id if robot.current else NO_PLAN
-        plans.command(robot, SegmentCommand.STOP, plan_id, now)
-        robot.stopped = robot.stop_sent = True
+        send_stop(plans, robot, now)
         _end_all(plans, robot, ErrorCode.ROBOT_STOPPED, "was stopped", now)
     plans.robots_changed()
     plans.out.append(ev.Answered(event.ticket, robots=tuple(r.robot_id for r in robots)))

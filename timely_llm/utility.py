@@ -52,7 +52,7 @@ class TimeUtility:
         return self.ert - self.beta / self.alpha if self.alpha < 0 else math.inf
 
     def continuation(self) -> TimeUtility:
-        """TUF_1 of a suspended generation: same slope and height, ERT 0 (TimelyLLM, section 4.2)."""
+        """TUF_1 of a suspended generation: same slope and height, ERT 0 (TimelyLLM, 4.2)."""
         return TimeUtility(0.0, self.alpha, self.beta)
 
 

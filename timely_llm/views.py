@@ -1,0 +1,33 @@
+"""What policies are shown: a plan's state as numbers. Nothing is changed here."""
+
+from __future__ import annotations
+
+from timely_llm.generation import Generation, State
+from timely_llm.goals import urgency_of
+from timely_llm.latency import SegmentLength
+from timely_llm.policies import View
+
+
+def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: float) -> View:
+    """``plan`` as a policy sees it. ``pinned`` tokens of its prompt are in the cache for good;
+    ``network`` is the time in s that a segment takes to its robot."""
+    first = not plan.segments
+    held = plan.prompt_tokens - pinned + plan.tokens - plan.uncached
+    holds = plan.begun and plan.state is not State.EVICTED
+    return View(
+        id=plan.plan_id,
+        number=plan.number,
+        segment=len(plan.segments),
+        arrival=plan.arrival,
+        origin=plan.arrival if first else plan.horizon.end,
+        due=plan.arrival + plan.utility.ert if first else plan.horizon.end,
+        utility=plan.utility if first else plan.utility.continuation(),
+        urgency=urgency_of(plan.goal),
+        tokens_left=max(1.0, lengths.mean - plan.segment_tokens),
+        worst_tokens_left=max(1.0, lengths.worst - plan.segment_tokens),
+        uncached=plan.uncached,
+        kv_tokens=max(1, held) if holds else 0,
+        running=plan.state is State.RUNNING,
+        mid_segment=plan.segment_tokens > 0 or (plan.begun and first),
+        network=network,
+    )
