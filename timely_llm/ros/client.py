@@ -1,0 +1,263 @@
+"""A client of the planner: sends goals, follows them, lists and stops robots. Plain values outside.
+
+Everything happens in the thread that calls ``spin``, which also runs the callbacks; so a program
+with a loop of its own stays in charge, of Ctrl-C too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import rclpy
+from rclpy.action import ActionClient
+from rclpy.experimental import EventsExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
+
+from timely_llm import messages as values
+from timely_llm import msg, srv
+from timely_llm.action import Plan
+from timely_llm.ros.conversions import (
+    event_from_ros,
+    from_ros,
+    to_ros,
+    uuid_to_ros,
+)
+
+TICK = 0.05  # s, between two looks at what is waited for
+SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_DEPTH = 1000
+
+
+class PlannerError(RuntimeError):
+    """The planner went away, or refused a request; the text says which."""
+
+
+class NoPlanner(PlannerError):
+    """No planner answers; the text says where it was sought."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerState:
+    """What the planner's heartbeat says; ``engine`` is "backend version", ``recomputed`` counts
+    the prompt tokens computed again since its start."""
+
+    policy: str
+    model: str
+    engine: str
+    pace: str
+    robots: int
+    recomputed: int
+
+
+class PlanRequest:
+    """A goal on its way. ``result`` is None until it has ended."""
+
+    def __init__(self, goal: values.PlanGoal) -> None:
+        self.goal = goal
+        self.plan_id = uuid.uuid4().hex
+        self.result: values.PlanResult | None = None
+        self.cancel_requested = False
+        self._handle: Any = None
+
+    @property
+    def ended(self) -> bool:
+        return self.result is not None
+
+    def cancel(self) -> None:
+        """Ask the planner to stop the plan; its result still comes."""
+        self.cancel_requested = True
+        if self._handle is not None and not self.ended:
+            self._handle.cancel_goal_async()
+
+    def _accepted(self, future: Future) -> None:
+        handle = future.result()
+        if not handle.accepted:
+            code = values.ErrorCode.PLANNER_INACTIVE
+            self.result = values.PlanResult(self.plan_id, code, "the planner refused the goal")
+            return
+        self._handle = handle
+        handle.get_result_async().add_done_callback(self._done)
+        if self.cancel_requested:
+            handle.cancel_goal_async()
+
+    def _done(self, future: Future) -> None:
+        self.result = from_ros(future.result().result)
+
+
+class PlannerClient:
+    """The planner under ``namespace``. Use it in a ``with``; one at a time in a process."""
+
+    def __init__(self, namespace: str = "", name: str = "timely_llm_client") -> None:
+        self.namespace = "/" + namespace.strip("/")
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self._node = rclpy.create_node(f"{name}_{os.getpid()}", namespace=self.namespace)
+        self._executor = EventsExecutor()
+        self._executor.add_node(self._node)
+        self._plan = ActionClient(self._node, Plan, "plan")
+        self.state: PlannerState | None = None
+        self._heard = 0.0
+        self._node.create_subscription(msg.PlannerStatus, "planner_status", self._status, 10)
+
+    def __enter__(self) -> PlannerClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the ROS graph."""
+        with contextlib.suppress(Exception):  # at the end nothing of this matters any more
+            self._executor.shutdown()
+            self._node.destroy_node()
+        rclpy.try_shutdown()
+
+    # Waiting.
+
+    def spin(self, seconds: float = TICK) -> None:
+        """Run callbacks for ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._executor.spin_once(left)
+
+    def wait(
+        self,
+        done: Callable[[], bool],
+        timeout: float | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> bool:
+        """Run callbacks until ``done`` or for ``timeout`` s; whether it is done. ``check`` is
+        called again and again and may raise."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not done():
+            if check is not None:
+                check()
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            self.spin()
+        return True
+
+    def wait_for_planner(self, timeout: float, check: Callable[[], None] | None = None) -> None:
+        """Wait until the planner answers, or raise ``NoPlanner`` that says where it was sought
+        and how to start one."""
+        if not self.wait(self._plan.server_is_ready, timeout, check):
+            raise self._no_planner("plan", timeout)
+
+    def _no_planner(self, name: str, waited: float) -> NoPlanner:
+        domain = os.environ.get("ROS_DOMAIN_ID", "0")
+        return NoPlanner(
+            f"no planner answers on {self._name(name)} in ROS domain {domain} (waited "
+            f"{waited:g} s): start one with `timely-llm serve`, or give its --namespace, or set "
+            "ROS_DOMAIN_ID"
+        )
+
+    @property
+    def silence(self) -> float:
+        """s since the planner's last heartbeat; 0 before the first one."""
+        return time.monotonic() - self._heard if self._heard else 0.0
+
+    # Goals.
+
+    def send(
+        self,
+        goal: values.PlanGoal,
+        on_feedback: Callable[[values.PlanFeedback], None] | None = None,
+    ) -> PlanRequest:
+        """Send a goal; its result appears in the request while callbacks run."""
+        request = PlanRequest(goal)
+        future = self._plan.send_goal_async(
+            to_ros(goal),
+            feedback_callback=lambda m: on_feedback(from_ros(m.feedback)) if on_feedback else None,
+            goal_uuid=uuid_to_ros(request.plan_id),
+        )
+        future.add_done_callback(request._accepted)
+        return request
+
+    def follow(self, request: PlanRequest, canceled: Callable[[], bool]) -> None:
+        """Wait for the goal's result; cancel the goal as soon as ``canceled`` says so.
+        ``PlannerError`` where the planner falls silent meanwhile."""
+
+        def check() -> None:
+            if canceled() and not request.cancel_requested:
+                request.cancel()
+            if self.silence > SILENCE:
+                raise PlannerError(f"the planner is silent for {self.silence:.0f} s: is it dead?")
+
+        self.wait(lambda: request.ended, check=check)
+
+    # Robots.
+
+    def robots(self, timeout: float = 5.0) -> tuple[values.RobotInfo, ...]:
+        """All registered robots."""
+        response = self._call(srv.ListRobots, "list_robots", srv.ListRobots.Request(), timeout)
+        return tuple(from_ros(robot) for robot in response.robots)
+
+    def stop(self, robot_id: str = "", timeout: float = 5.0) -> tuple[str, ...]:
+        """Stop one robot, or all with an empty id; returns the ids. ``PlannerError`` with the
+        planner's words where it refuses."""
+        request = srv.StopRobot.Request(robot_id=robot_id)
+        response = self._call(srv.StopRobot, "stop_robot", request, timeout)
+        if response.error_code:
+            name = values.ErrorCode(response.error_code).name
+            raise PlannerError(f"{name}: {response.error_msg}")
+        return tuple(response.stopped)
+
+    def _call(self, kind: Any, name: str, request: Any, timeout: float) -> Any:
+        client = self._node.create_client(kind, name)
+        try:
+            if not self.wait(client.service_is_ready, timeout):
+                raise self._no_planner(name, timeout)
+            future = client.call_async(request)
+            if not self.wait(future.done, timeout):
+                raise PlannerError(f"{self._name(name)} did not answer within {timeout:g} s")
+            return future.result()
+        finally:
+            self._node.destroy_client(client)
+
+    # Topics.
+
+    def watch_events(self, callback: Callable[[values.PlanEvent], None]) -> None:
+        """Every change of every plan."""
+        self._subscribe(msg.PlanEvent, "plan_events", _DEPTH, event_from_ros, callback)
+
+    def watch_robots(self, callback: Callable[[tuple[values.RobotInfo, ...]], None]) -> None:
+        """The registered robots, now and at every change."""
+
+        def read(message: msg.RobotList) -> tuple[values.RobotInfo, ...]:
+            return tuple(from_ros(robot) for robot in message.robots)
+
+        self._subscribe(msg.RobotList, "robots", _LATCHED, read, callback)
+
+    def watch_execution(
+        self, robot_namespace: str, callback: Callable[[values.Execution], None]
+    ) -> None:
+        """What one robot reports while it executes."""
+        topic = f"/{robot_namespace.strip('/')}/execution"
+        self._subscribe(msg.Execution, topic, _DEPTH, from_ros, callback)
+
+    def _subscribe(
+        self,
+        kind: Any,
+        topic: str,
+        qos: QoSProfile | int,
+        read: Callable[[Any], Any],
+        callback: Callable[[Any], None],
+    ) -> None:
+        self._node.create_subscription(kind, topic, lambda m: callback(read(m)), qos)
+
+    def _status(self, m: msg.PlannerStatus) -> None:
+        self._heard = time.monotonic()
+        self.state = PlannerState(
+            m.policy, m.model, m.engine, m.pace, m.robots, m.prompt_tokens_recomputed
+        )
+
+    def _name(self, relative: str) -> str:
+        return f"{self.namespace.rstrip('/')}/{relative}"

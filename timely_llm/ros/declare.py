@@ -1,0 +1,73 @@
+"""Declaring a node's parameters from a table: types, ranges, descriptors, and no unknown names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
+
+_OF_ROS = ("use_sim_time", "qos_overrides", "start_type_description_service")
+
+
+class ParameterError(ValueError):
+    """A parameter that is unknown or out of its range; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``default`` also gives the type; ``range`` is inclusive; the unit ends the description."""
+
+    default: Any
+    description: str
+    range: tuple[float, float] | None = None
+
+    def descriptor(self) -> ParameterDescriptor:
+        descriptor = ParameterDescriptor(description=self.description, read_only=True)
+        if self.range and isinstance(self.default, int):
+            low, high = (int(bound) for bound in self.range)
+            descriptor.integer_range = [IntegerRange(from_value=low, to_value=high)]
+        elif self.range:
+            low, high = (float(bound) for bound in self.range)
+            descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+        return descriptor
+
+
+def declare(node: Node, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Declare the parameters on ``node``; returns their values. ``ParameterError`` for a value of
+    the wrong type or out of its range. A whole number will do where a float is wanted."""
+    values = {}
+    for name, parameter in parameters.items():
+        given = node._parameter_overrides.get(name)
+        if given is not None and type(given.value) is int and type(parameter.default) is float:
+            node._parameter_overrides[name] = RosParameter(name, value=float(given.value))
+        try:
+            values[name] = node.declare_parameter(
+                name, parameter.default, parameter.descriptor()
+            ).value
+        except Exception as error:  # rclpy has an exception of its own for each kind of mistake
+            raise ParameterError(f"parameter {name!r}: {_reason(parameter, given)}") from error
+    return values
+
+
+def _reason(parameter: Parameter, given: RosParameter | None) -> str:
+    value = None if given is None else given.value
+    wanted = type(parameter.default).__name__
+    if parameter.range:
+        wanted += f" from {parameter.range[0]:g} to {parameter.range[1]:g}"
+    return f"is {value!r}: must be a {wanted} ({parameter.description})"
+
+
+def refuse_unknown(node: Node, known: Iterable[str]) -> None:
+    """``ParameterError`` for a given parameter that the node does not have, with the nearest known
+    name: rclpy keeps unknown ones to itself, and a typing error must not pass silently."""
+    known = tuple(known)
+    for name in node._parameter_overrides:
+        if name not in known and not name.startswith(_OF_ROS):
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"
+            raise ParameterError(f"parameter {name!r} is unknown{hint}")

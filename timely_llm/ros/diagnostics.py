@@ -1,0 +1,57 @@
+"""What ``/diagnostics`` says about the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+from timely_llm.engine.base import EngineInfo
+from timely_llm.messages import RobotInfo
+from timely_llm.ros.engine_thread import Snapshot
+
+
+def diagnostics(
+    name: str,
+    stamp: Time,
+    active: bool,
+    parameters: dict[str, Any],
+    info: EngineInfo | None,
+    snapshot: Snapshot | None,
+    robots: Sequence[RobotInfo],
+) -> DiagnosticArray:
+    """One status for the planner and one for each robot."""
+    planner = DiagnosticStatus(name=f"{name}: planner", hardware_id="timely_llm")
+    planner.level = DiagnosticStatus.OK if active else DiagnosticStatus.WARN
+    planner.message = "active" if active else "not active"
+    facts: dict[str, Any] = {"policy": parameters["policy"]}
+    if info is not None:
+        facts |= {"engine": f"{info.backend} {info.version}", "model": info.model}
+        facts |= {"pace": info.pace or "none"}
+    if snapshot is not None:
+        facts |= asdict(snapshot.counts)
+        facts |= {"step time (ms)": f"{snapshot.step_time * 1e3:.3f}"}
+        facts |= {"overhead (ms)": f"{snapshot.overhead * 1e3:.3f}"}
+    planner.values = _values(facts)
+    array = DiagnosticArray(status=[planner, *(_robot(name, robot) for robot in robots)])
+    array.header.stamp = stamp
+    return array
+
+
+def _robot(name: str, robot: RobotInfo) -> DiagnosticStatus:
+    status = DiagnosticStatus(name=f"{name}: robot {robot.robot_id}", hardware_id=robot.robot_id)
+    if not robot.alive:
+        status.level, status.message = DiagnosticStatus.ERROR, "does not answer"
+    elif robot.stopped:
+        status.level, status.message = DiagnosticStatus.WARN, "stopped: rearm it"
+    else:
+        status.level, status.message = DiagnosticStatus.OK, "alive"
+    status.values = _values({"kind": robot.kind, "session": robot.session})
+    return status
+
+
+def _values(facts: dict[str, Any]) -> list[KeyValue]:
+    return [KeyValue(key=key, value=str(value)) for key, value in facts.items()]

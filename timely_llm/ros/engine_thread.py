@@ -1,0 +1,136 @@
+"""The thread that turns the planner's loop. All of the planner's state is touched here and nowhere
+else: events come in through one queue, commands go out through one function."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from timely_llm import events as ev
+from timely_llm.planner import Counts, Planner, Turn
+
+_IDLE_WAIT = 0.5  # s; with simulated time the wall clock says nothing about when to wake
+_SNAPSHOT_PERIOD = 0.1  # s, while the engine is busy
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the loop shows to other threads. Step time and our own share of it are means in s."""
+
+    counts: Counts = field(default_factory=Counts)
+    step_time: float = 0.0
+    overhead: float = 0.0
+
+
+class EngineThread(threading.Thread):
+    """Runs a planner until ``stop``. ``make`` builds it inside the thread, where its engine lives;
+    ``clock`` gives the planner's time in s; ``carry_out`` gets the commands, in this thread.
+
+    A failure of ``make`` is raised by ``wait_ready``; after a failure of the loop every goal is
+    ended, then ``failed`` is told.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Planner],
+        clock: Callable[[], float],
+        carry_out: Callable[[list[ev.Command]], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        super().__init__(name="engine", daemon=True)
+        self._make, self._clock, self._carry_out, self._failed = make, clock, carry_out, failed
+        self._inbox: queue.SimpleQueue[ev.Event | None] = queue.SimpleQueue()
+        self._ready = threading.Event()
+        self._error: BaseException | None = None
+        self._planner: Planner | None = None
+        self._step_times: deque[float] = deque(maxlen=100)
+        self._overheads: deque[float] = deque(maxlen=100)
+        self._shown = 0.0
+        self.snapshot = Snapshot()
+
+    def put(self, event: ev.Event) -> None:
+        """Hand ``event`` to the planner; from any thread, returns at once."""
+        self._inbox.put(event)
+
+    def stop(self) -> None:
+        """Finish the step under way, close the engine and end; from any thread."""
+        self._inbox.put(None)
+
+    def wait_ready(self) -> Planner:
+        """Wait until the planner is built; raises what building it raised."""
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        assert self._planner is not None
+        return self._planner
+
+    def run(self) -> None:
+        try:
+            self._planner = self._make()
+        except BaseException as error:
+            self._error = error
+            return
+        finally:
+            self._ready.set()
+        try:
+            self._loop(self._planner)
+        except BaseException as error:
+            self._give_up(self._planner, error)
+        finally:
+            self._planner.engine.close()
+
+    def _loop(self, planner: Planner) -> None:
+        wait = 0.0
+        while True:
+            for event in self._events(wait):
+                if event is None:
+                    return
+                self._carry_out(planner.handle(event, self._clock()))
+            begun = time.perf_counter()
+            turn = planner.run_once(self._clock())
+            self._carry_out(turn.commands)
+            if planner.failure is not None:
+                raise planner.failure
+            if turn.busy:
+                self._step_times.append(turn.duration)
+                self._overheads.append(time.perf_counter() - begun - turn.duration)
+            self._show(planner, turn)
+            wait = 0.0 if turn.busy else self._until(turn)
+
+    def _events(self, wait: float) -> list[ev.Event | None]:
+        """All events there are; waits up to ``wait`` s for the first one."""
+        events = []
+        try:
+            events.append(self._inbox.get(wait > 0, wait or None))
+            while True:
+                events.append(self._inbox.get_nowait())
+        except queue.Empty:
+            return events
+
+    def _until(self, turn: Turn) -> float:
+        if turn.wake_at is None:
+            return _IDLE_WAIT
+        return min(_IDLE_WAIT, max(1e-3, turn.wake_at - self._clock()))
+
+    def _show(self, planner: Planner, turn: Turn) -> None:
+        now = time.monotonic()
+        if turn.busy and now < self._shown + _SNAPSHOT_PERIOD:
+            return
+        self._shown = now
+        self.snapshot = Snapshot(
+            planner.counts(),
+            fmean(self._step_times) if self._step_times else 0.0,
+            fmean(self._overheads) if self._overheads else 0.0,
+        )
+
+    def _give_up(self, planner: Planner, error: BaseException) -> None:
+        words = f"the engine failed: {error}"
+        try:
+            self._carry_out(planner.handle(ev.Deactivate(words), self._clock()))
+        finally:
+            self._failed(error)

@@ -1,0 +1,119 @@
+"""The topics between the planner and its robots: segments out, execution reports in.
+
+Reliable is not delivered: what is published before the reader is there is lost. So a robot's
+segments wait here until its reader is matched and the robot has spoken in the session they are of.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from timely_llm import messages as values
+from timely_llm.msg import Execution, Segment
+from timely_llm.ros.conversions import from_ros, to_ros
+
+DEPTH = 1000  # deep enough for a whole plan's segments and reports
+QOS = QoSProfile(
+    depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
+)
+
+
+class Outlets:
+    """One pair of topics per robot. ``heard`` gets every report, in the executor's thread.
+
+    ``send`` may be called from any thread, everything else from the executor's.
+    """
+
+    def __init__(self, node: Node, heard: Callable[[str, values.Execution], None]) -> None:
+        self._node, self._heard = node, heard
+        self._outlets: dict[str, _Outlet] = {}
+        self._early: dict[str, list[values.Segment]] = {}  # of a session not opened yet
+        self._lock = threading.Lock()
+
+    def open(self, robot_id: str, namespace: str, session: int) -> None:
+        """The robot was registered: its topics are under ``namespace``."""
+        with self._lock:
+            outlet = self._outlets.get(robot_id)
+            if outlet is not None and outlet.namespace != namespace:
+                outlet.destroy(self._node)
+                outlet = None
+            if outlet is None:
+                outlet = _Outlet(self._node, namespace, lambda m: self._report(robot_id, m))
+                self._outlets[robot_id] = outlet
+            early = self._early.pop(robot_id, [])
+            outlet.begin(session, [segment for segment in early if segment.session == session])
+
+    def close(self, robot_id: str) -> None:
+        """The robot was unregistered."""
+        with self._lock:
+            outlet = self._outlets.pop(robot_id, None)
+            self._early.pop(robot_id, None)
+        if outlet is not None:
+            outlet.destroy(self._node)
+
+    def send(self, robot_id: str, segment: values.Segment) -> None:
+        """Publish ``segment``, now or as soon as the robot can get it; once and in order."""
+        with self._lock:
+            outlet = self._outlets.get(robot_id)
+            if outlet is None or segment.session > outlet.session:
+                self._early.setdefault(robot_id, []).append(segment)
+            elif segment.session == outlet.session:
+                outlet.send(segment)
+
+    def _report(self, robot_id: str, message: Execution) -> None:
+        try:
+            report = from_ros(message)
+        except ValueError as error:
+            self._node.get_logger().warning(
+                f"report of robot {robot_id!r} ignored: {error}", throttle_duration_sec=5.0
+            )
+            return
+        with self._lock:
+            outlet = self._outlets.get(robot_id)
+            if outlet is not None:
+                outlet.spoken(report.session)
+        self._heard(robot_id, report)
+
+
+class _Outlet:
+    """The topics of one robot; the lock of ``Outlets`` is held around every call."""
+
+    def __init__(self, node: Node, namespace: str, report: Callable[[Execution], None]) -> None:
+        self.namespace = namespace
+        self.session = 0
+        self._ready = False
+        self._waiting: list[values.Segment] = []
+        self._publisher = node.create_publisher(Segment, f"{namespace}/segments", QOS)
+        self._subscription = node.create_subscription(
+            Execution, f"{namespace}/execution", report, QOS
+        )
+
+    def begin(self, session: int, waiting: list[values.Segment]) -> None:
+        self.session, self._ready, self._waiting = session, False, []
+        for segment in waiting:
+            self.send(segment)
+
+    def send(self, segment: values.Segment) -> None:
+        if self._ready:
+            self._publisher.publish(to_ros(segment))
+        elif segment.command is not values.SegmentCommand.CANCEL:
+            self._waiting.append(segment)
+        else:  # the robot never heard of that plan, and need not
+            self._waiting = [w for w in self._waiting if w.plan_id != segment.plan_id]
+
+    def spoken(self, session: int) -> None:
+        """The robot sent a report of ``session``."""
+        if self._ready or session != self.session or not self._publisher.get_subscription_count():
+            return
+        self._ready = True
+        waiting, self._waiting = self._waiting, []
+        for segment in waiting:
+            self.send(segment)
+
+    def destroy(self, node: Node) -> None:
+        node.destroy_publisher(self._publisher)
+        node.destroy_subscription(self._subscription)

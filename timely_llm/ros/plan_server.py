@@ -1,0 +1,78 @@
+"""The ``plan`` action: goals in, feedback and results out. Every goal is accepted in milliseconds
+and ends with a result; what becomes of it is decided in the planner's core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action.server import ServerGoalHandle
+from rclpy.node import Node
+from rclpy.task import Future
+
+from timely_llm import events as ev
+from timely_llm import messages as values
+from timely_llm.action import Plan
+from timely_llm.ros.conversions import from_ros, to_ros, uuid_from_ros
+
+RESULT_TIMEOUT = 60  # s that a result is kept for a client that asks late
+
+
+class PlanServer:
+    """``put`` takes events to the planner. All of this runs in the executor's thread."""
+
+    def __init__(self, node: Node, put: Callable[[ev.Event], None]) -> None:
+        self._put = put
+        self._goals: dict[str, tuple[ServerGoalHandle, Future]] = {}
+        self._server = ActionServer(
+            node,
+            Plan,
+            "plan",
+            self._execute,
+            goal_callback=lambda request: GoalResponse.ACCEPT,
+            handle_accepted_callback=self._accepted,
+            cancel_callback=self._cancel,
+            result_timeout=RESULT_TIMEOUT,
+        )
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """Plan ids of the goals that have no result yet."""
+        return tuple(self._goals)
+
+    def feedback(self, feedback: values.PlanFeedback) -> None:
+        """Tell the goal's client how far it is."""
+        if feedback.plan_id in self._goals:
+            self._goals[feedback.plan_id][0].publish_feedback(to_ros(feedback))
+
+    def end(self, result: values.PlanResult) -> None:
+        """Give the goal its result."""
+        if result.plan_id in self._goals:
+            future = self._goals[result.plan_id][1]
+            if not future.done():
+                future.set_result(result)
+
+    def _accepted(self, handle: ServerGoalHandle) -> None:
+        plan_id = uuid_from_ros(handle.goal_id)
+        self._goals[plan_id] = handle, Future()
+        try:
+            self._put(ev.GoalArrived(plan_id, from_ros(handle.request)))
+        except ValueError as error:
+            self._put(ev.GoalInvalid(plan_id, str(error)))
+        handle.execute()
+
+    def _cancel(self, handle: ServerGoalHandle) -> CancelResponse:
+        self._put(ev.GoalCanceled(uuid_from_ros(handle.goal_id)))
+        return CancelResponse.ACCEPT
+
+    async def _execute(self, handle: ServerGoalHandle) -> Plan.Result:
+        plan_id = uuid_from_ros(handle.goal_id)
+        result = await self._goals[plan_id][1]
+        del self._goals[plan_id]
+        if result.error_code is values.ErrorCode.NONE:
+            handle.succeed()
+        elif handle.is_cancel_requested:
+            handle.canceled()
+        else:
+            handle.abort()
+        return to_ros(result)

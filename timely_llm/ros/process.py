@@ -1,0 +1,103 @@
+"""One node as a process: start, spin, stop on a signal, exit status. Shared by all nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.experimental import EventsExecutor
+from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
+
+_FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
+_LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
+
+_SAME_WISH = 1.0  # s
+
+
+class RunnableNode(Protocol):
+    """What ``run_node`` needs of a node."""
+
+    done: Future  # completes with the exit status
+    failure: Exception | None
+
+    def finish(self) -> None:
+        """Come to an orderly end and complete ``done``; called from a thread of its own."""
+
+
+def new_instance() -> str:
+    """32 hexadecimal digits that no other start has."""
+    return secrets.token_hex(16)
+
+
+def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> int:
+    """Run the node until a signal or its own end. A failure to start is one line and status 1."""
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    executor = EventsExecutor()
+    stopper = Stopper()
+    try:
+        node = make(executor)
+        if node.parameters.get("autostart", False) and not _autostart(node):
+            raise node.failure or RuntimeError("the node could not be activated")
+    except Exception as error:
+        print(f"{name}: {error}", file=sys.stderr, flush=True)
+        # A model that is half loaded has threads that do not end.
+        os._exit(1)
+    executor.add_node(node)
+    stopper.call(node.finish)
+    status = 1
+    with contextlib.suppress(ExternalShutdownException):
+        executor.spin_until_future_complete(node.done, _FOREVER)
+        status = node.done.result()
+        for _ in range(_LAST_ROUNDS):
+            executor.spin_once(timeout_sec=0.005)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return status
+
+
+def _autostart(node: Any) -> bool:
+    success = rclpy.lifecycle.TransitionCallbackReturn.SUCCESS
+    return node.trigger_configure() == success and node.trigger_activate() == success
+
+
+class Stopper:
+    """Calls a function, in a thread of its own, at the first SIGINT or SIGTERM; before there is
+    one, and at a later signal, the process ends at once. What comes within a second of the first
+    is the same wish: a terminal and a launcher both pass Ctrl-C on.
+
+    Python runs signal handlers between two steps of the main thread's own code, and that thread is
+    inside the executor: so the byte that the interpreter writes on a signal is waited for instead.
+    """
+
+    def __init__(self) -> None:
+        self._finish: Callable[[], None] | None = None
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        threading.Thread(target=self._wait, name="signals", daemon=True).start()
+
+    def call(self, finish: Callable[[], None]) -> None:
+        self._finish = finish
+
+    def _wait(self) -> None:
+        self._reader.recv(1)
+        if self._finish is None:
+            os._exit(0)
+        threading.Thread(target=self._finish, name="finish", daemon=True).start()
+        first = time.monotonic()
+        while time.monotonic() - first < _SAME_WISH:
+            self._reader.recv(1)
+        os._exit(1)
