@@ -156,7 +156,7 @@ class Parser:
 
     def _loop(self, depth: int) -> _Wait:
         token, limit = self._token, self._bounds.max_loop
-        count = self._number()
+        count = self._number(limited=False)
         if isinstance(count, float) or not 1 <= count <= limit:
             self._fail(token, f"a loop of {token.text} passes: must be a whole number 1 to {limit}")
         self._token = yield
@@ -271,12 +271,12 @@ class Parser:
             self._fail(self._token, f"variable {self._token}: must be _1 to _{limit}")
         return self._token
 
-    def _number(self) -> int | float:
+    def _number(self, limited: bool = True) -> int | float:
         token, limit = self._token, self._bounds.max_number
         if token.text.endswith("."):
             self._fail(token, f"{token}: digits are missing behind the point")
         value = float(token.text) if "." in token.text else int(token.text)
-        if value > limit and not self._open_calls:  # arguments have limits of their own
+        if limited and value > limit and not self._open_calls:  # arguments have their own limits
             self._fail(token, f"{token.text} is more than max_number, {limit}")
         return value
 
