@@ -48,9 +48,10 @@ class Pins:
             self._engine.abort(key)
 
     def cached(self, key: str) -> int:
-        """Tokens of a fixed prompt that are in the cache and stay there."""
+        """Tokens of a fixed prompt that are in the cache and stay there, in whole blocks: others
+        share no more."""
         pin = self._pins.get(key)
-        return pin.tokens if pin and pin.done else 0
+        return self._shared(pin.tokens) if pin and pin.done else 0
 
     def tokens(self, key: str) -> int:
         """Length of a fixed prompt, in the cache or not yet; 0 for one that is not kept."""
@@ -64,9 +65,12 @@ class Pins:
         return self._engine.info.kv_blocks - taken
 
     def need(self, key: str, prompt_tokens: int) -> int:
-        """KV blocks of a plan at its longest, beyond its robot's fixed prompt ``key``, whose last
-        block it can share only if that is full."""
-        return self._blocks(prompt_tokens + self._max_tokens - self.tokens(key)) + 1
+        """KV blocks of a plan at its longest, beyond those of its robot's fixed prompt ``key``."""
+        return self._blocks(prompt_tokens + self._max_tokens - self._shared(self.tokens(key)))
+
+    def _shared(self, tokens: int) -> int:
+        size = self._engine.info.block_size
+        return max(0, tokens - 1) // size * size
 
     def _blocks(self, tokens: int) -> int:
         return -(-tokens // self._engine.info.block_size)

@@ -86,7 +86,7 @@ PROMPTS = (
 )
 
 STEP = StepLatency(base=0.02, per_sequence=0.01, per_prefill_token=0.001, source="test")
-NETWORK = 0.01  # s, one way
+NETWORK = 0.008  # s, one way (TimelyLLM, section 7.1)
 STATUS_PERIOD = 0.5  # s, of the planner's heartbeat
 REGISTER_AGAIN = 1.0  # s, after a refusal
 

@@ -1,0 +1,654 @@
+"""The hub and its loop, with robots, on virtual time: what is computed when, and what is sent.
+
+Times are worked out by hand: a decode step takes 20 ms and 10 ms more for each further sequence,
+a prompt token 1 ms, the network 8 ms. ``go(2)`` has four tokens, the first of them comes with the
+prompt: three tokens, as the goal's is one and two of the fixed prompt fill no block.
+"""
+
+import pytest
+from fleet_sim import NETWORK, STEP, FleetSim, is_text, tokens_of, walker
+
+from timely_llm import policies
+from timely_llm.engine.base import EngineDead, EngineError, Output, StepResult
+from timely_llm.goals import PlannerConfig
+from timely_llm.messages import (
+    NO_PLAN,
+    ErrorCode,
+    ExecutionState,
+    FeedbackState,
+    SegmentCommand,
+)
+from timely_llm.planner import RETRY
+from timely_llm.policies import Decision, Policy
+from timely_llm.utility import Urgency
+
+PLANS = {
+    "a": "go(2);go(3);say('hi')",
+    "b": "go(1);go(1)",
+    "long": "go(2);go(2);go(2);go(2);go(2)",
+    "bad": "go(2);go(99);go(1)",
+    "nothing": "",
+}
+
+
+def sim(*robots: str, policy: str = "timely", plans=None, **options) -> FleetSim:
+    """A simulation whose robots have registered before 1.0."""
+    made = FleetSim(plans or PLANS, policy, **options)
+    for robot_id in robots or ("r1",):
+        made.add_robot(robot_id)
+    return made
+
+
+def config(**fields) -> PlannerConfig:
+    return PlannerConfig(network=NETWORK, **fields)
+
+
+# One plan.
+
+
+def test_one_plan_from_goal_to_result():
+    run = sim()
+    plan = run.goal("r1", "a", at=1.0)
+    run.finish()
+    assert run.story(plan) == [
+        "1.000 ACCEPTED",
+        "1.000 STARTED",
+        "1.063 SEGMENT 0 'go(2)'",
+        "1.163 SEGMENT 1 ';go(3)'",
+        "1.323 SEGMENT 2 \";say('hi')\"!",
+        "6.080 RETURNED",
+        "6.080 ENDED",
+    ]
+    assert run.commands("r1") == [
+        "1.063 RUN 0 'go(2)'",
+        "1.163 RUN 1 ';go(3)'",
+        "1.323 RUN 2 \";say('hi')\"!",
+    ]
+    assert run.motions("r1") == ["1.071 go(2)", "3.071 go(3)", "6.071 say(hi)"]
+    result = run.result(plan)
+    assert (result.error_code, result.error_msg) == (ErrorCode.NONE, "")
+    assert result.plan == PLANS["a"]
+    assert (result.num_segments, result.prompt_tokens, result.generated_tokens) == (3, 7, 17)
+    assert result.response_time == pytest.approx(0.063)
+    assert result.execution_time == pytest.approx(5.001)
+    assert result.waiting_time == pytest.approx(0.063 + 2 * NETWORK)
+    assert result.utility == 1.0
+
+
+def test_events_carry_what_an_evaluation_needs():
+    run = sim()
+    plan = run.goal("r1", "a", at=1.0)
+    run.finish()
+    events = {(e.type.name, e.segment): e for e in run.events}
+    assert events["ACCEPTED", 0].goal == run.goals[plan]
+    first, last = events["SEGMENT", 0], events["SEGMENT", 2]
+    assert (first.tokens, len(first.step_times)) == (4, 4)
+    assert first.step_times == pytest.approx((0.003, 0.02, 0.02, 0.02))
+    assert (last.tokens, last.last) == (8, True)
+    assert events["ENDED", 0].result == run.result(plan)
+    assert {e.robot_id for e in run.events} == {"r1"}
+
+
+def test_calls_are_sent_with_their_expected_duration():
+    run = sim()
+    run.goal("r1", "a", at=1.0)
+    run.finish()
+    calls = [[(c.name, c.arguments, c.expected_duration) for c in s.calls] for _, _, s in run.sent]
+    assert calls == [[("go", ("2",), 2.0)], [("go", ("3",), 3.0)], [("say", ("'hi'",), 0.001)]]
+
+
+def test_feedback_tells_the_client_how_far_its_goal_is():
+    run = sim()
+    run.goal("r1", "a", at=1.0)
+    run.finish()
+    told = [(round(at, 3), f.state.name, f.segment, f.text) for at, f in run.feedback]
+    assert told == [
+        (1.0, "WAITING", 0, ""),
+        (1.003, "GENERATING", 0, ""),
+        (1.063, "GENERATING", 0, "go(2)"),
+        (1.083, "GENERATING", 0, ""),  # the robot has begun
+        (1.163, "GENERATING", 1, ";go(3)"),
+        (1.323, "GENERATING", 2, ";say('hi')"),
+        (3.079, "EXECUTING", 2, ""),
+        (6.079, "EXECUTING", 2, ""),
+    ]
+    remaining = [round(f.estimated_time_remaining, 3) for _, f in run.feedback]
+    assert remaining == [0.0, 0.0, 2.008, 2.0, 4.916, 4.757, 3.001, 0.001]
+
+
+def test_a_plan_that_is_empty_is_no_plan():
+    run = sim()
+    plan = run.goal("r1", "nothing", at=1.0)
+    run.finish()
+    assert run.result(plan).error_code is ErrorCode.INVALID_PLAN
+    assert run.commands("r1") == []
+
+
+def test_the_engine_is_not_stepped_while_nothing_may_run():
+    run = sim()
+    run.goal("r1", "a", at=1.0)
+    run.finish()
+    assert run.busy[-1] == pytest.approx((1.303, 1.323))  # the robot is done at 6.072
+
+
+def test_the_same_run_gives_the_same_log():
+    def log() -> list:
+        run = sim("r1", "r2", max_batch=1)
+        run.goal("r1", "a", at=1.0)
+        run.goal("r2", "long", at=1.0, urgency=Urgency.URGENT)
+        run.goal("r2", "b", at=1.0)
+        return run.finish().log
+
+    assert log() == log()
+
+
+@pytest.mark.parametrize("policy", policies.names())
+def test_segments_joined_are_the_plan(policy):
+    run = sim("r1", "r2", policy=policy)
+    ids = {run.goal(r, i, at=1.0): PLANS[i] for r, i in (("r1", "a"), ("r2", "long"), ("r1", "b"))}
+    run.finish()
+    for plan, text in ids.items():
+        assert run.result(plan).error_code is ErrorCode.NONE
+        assert "".join(run.segments(plan)) == run.result(plan).plan == text
+
+
+def test_an_engine_that_schedules_ahead_gives_the_same_plans():
+    """A token that comes when its plan is suspended already opens the next segment."""
+    run = sim("r1", "r2", max_batch=1, lag=True)
+    p = run.goal("r1", "long", at=1.0)
+    q = run.goal("r2", "a", at=1.0)
+    run.finish()
+    for plan, instruction in ((p, "long"), (q, "a")):
+        assert "".join(run.segments(plan)) == run.result(plan).plan == PLANS[instruction]
+    kinds = {line.split(" ", 1)[1] for line in run.story(p, q)}
+    assert {"p1 SUSPENDED", "p1 RESUMED", "p2 SUSPENDED"} <= kinds
+
+
+# Suspending and resuming.
+
+
+def test_two_plans_take_turns_at_segment_boundaries():
+    run = sim("r1", "r2", max_batch=1)
+    p = run.goal("r1", "a", at=1.0)
+    q = run.goal("r2", "b", at=1.05)
+    run.finish()
+    assert run.story(p, q)[:13] == [
+        "1.000 p1 ACCEPTED",
+        "1.000 p1 STARTED",
+        "1.063 p1 SEGMENT 0 'go(2)'",
+        "1.050 p2 ACCEPTED",  # received inside a step, handled behind it
+        "1.063 p1 SUSPENDED",
+        "1.063 p2 STARTED",
+        "1.126 p2 SEGMENT 0 'go(1)'",
+        "1.226 p2 SEGMENT 1 ';go(1)'",  # r2 runs dry before r1
+        "1.226 p1 RESUMED",
+        "1.226 p2 SUSPENDED",
+        "1.326 p1 SEGMENT 1 ';go(3)'",
+        "1.326 p1 SUSPENDED",
+        "1.326 p2 RESUMED",
+    ]
+    assert run.result(q).response_time == pytest.approx(0.076)  # from when it was received
+
+
+def dry(run: FleetSim, robot_id: str) -> list[float]:
+    """When a robot stood still in the middle of a plan."""
+    return [
+        at
+        for at, robot, report in run.reported
+        if robot == robot_id and report.state is ExecutionState.IDLE and report.plan_id != NO_PLAN
+    ]
+
+
+def test_suspended_plans_are_resumed_before_their_robots_run_dry():
+    """Four robots on an engine of batch 1: a segment takes 0.1 s to write and 2 s to execute."""
+    robots = ["r1", "r2", "r3", "r4"]
+    run = sim(*robots, max_batch=1)
+    ids = [run.goal(robot_id, "long", at=1.0) for robot_id in robots]
+    run.finish()
+    suspended = run.story(*ids, kinds="SUSPENDED")
+    assert len(suspended) >= 4
+    for robot_id, plan in zip(robots, ids, strict=True):
+        assert run.result(plan).error_code is ErrorCode.NONE
+        assert dry(run, robot_id) == []
+        # It waited for the first segment alone.
+        response = run.result(plan).response_time
+        assert run.result(plan).waiting_time == pytest.approx(response + 2 * NETWORK)
+
+
+def test_a_robot_that_does_run_dry_says_so_and_goes_on():
+    """Written at 0.1 s a segment, executed in 0.1 s: two robots are too many for batch 1."""
+    plans = {"a": ";".join(["go(0.1)"] * 6), "b": ";".join(["go(0.1)"] * 6)}
+    run = sim("r1", "r2", max_batch=1, plans=plans)
+    p = run.goal("r1", "a", at=1.0)
+    q = run.goal("r2", "b", at=1.0, urgency=Urgency.URGENT)
+    run.finish()
+    assert dry(run, "r1") and dry(run, "r2")
+    assert run.result(p).error_code is run.result(q).error_code is ErrorCode.NONE
+    assert len(run.motions("r1")) == len(run.motions("r2")) == 6
+    horizons = [e.horizon for e in run.events if e.type.name == "RESUMED"]
+    assert -1.0 in horizons  # dry when it was resumed
+
+
+def test_an_urgent_goal_takes_the_engine_at_the_next_boundary_not_before():
+    run = sim("r1", "r2", max_batch=1)
+    p = run.goal("r1", "a", at=1.0, urgency=Urgency.BACKGROUND)
+    q = run.goal("r2", "b", at=1.02, urgency=Urgency.URGENT)
+    run.finish()
+    assert run.story(p, q) == [
+        "1.000 p1 ACCEPTED",
+        "1.000 p1 STARTED",
+        "1.020 p2 ACCEPTED",
+        "1.063 p1 SEGMENT 0 'go(2)'",
+        "1.063 p1 SUSPENDED",
+        "1.063 p2 STARTED",
+        "1.126 p2 SEGMENT 0 'go(1)'",
+        "1.226 p2 SEGMENT 1 ';go(1)'",
+        "1.246 p2 SEGMENT 2 ''!",
+        "1.246 p1 RESUMED",
+        "1.346 p1 SEGMENT 1 ';go(3)'",
+        "1.506 p1 SEGMENT 2 \";say('hi')\"!",
+        "3.142 p2 RETURNED",
+        "3.142 p2 ENDED",
+        "6.080 p1 RETURNED",
+        "6.080 p1 ENDED",
+    ]
+
+
+def test_no_prompt_token_is_computed_again_on_resume():
+    run = sim("r1", "r2", max_batch=1)
+    run.goal("r1", "long", at=1.0)
+    run.goal("r2", "long", at=1.0)
+    run.finish()
+    assert run.planner.recomputed_tokens == 0
+    assert sum(end - begin for begin, end in run.busy) == pytest.approx(
+        0.006  # the fixed prompt
+        + 2 * (6 - 4 + 4) * 0.001  # the goals' words
+        + 2 * (len(tokens_of(PLANS["long"])) + 1 - 1) * 0.02
+    )
+
+
+# Blocks run out.
+
+
+def test_an_evicted_plan_is_computed_again_and_its_text_is_the_same():
+    """Two plans of up to 8 blocks in a pool of 14, beside the fixed prompt."""
+    run = sim("r1", "r2", max_batch=2, kv_blocks=14, config=config(max_tokens=40))
+    p = run.goal("r1", "long", at=1.0)
+    q = run.goal("r2", "long", at=1.0)
+    run.finish()
+    assert run.story(p, q, kinds="EVICTED") != []
+    assert run.planner.recomputed_tokens > 0
+    for plan in (p, q):
+        assert "".join(run.segments(plan)) == run.result(plan).plan == PLANS["long"]
+        assert run.result(plan).error_code is ErrorCode.NONE
+    ended = {e.plan_id: e for e in run.events if e.type.name == "ENDED"}
+    assert sum(e.recomputed_tokens for e in ended.values()) == run.planner.recomputed_tokens
+    assert all(e.stamp >= 1.0 for e in run.events)
+
+
+@pytest.mark.parametrize("policy", policies.names())
+@pytest.mark.parametrize("lag", [False, True])
+def test_every_policy_gets_all_plans_through_a_pool_that_is_too_small(policy, lag):
+    robots = ["r1", "r2", "r3", "r4"]
+    run = sim(*robots, policy=policy, kv_blocks=16, lag=lag, config=config(max_tokens=40))
+    ids = [run.goal(robot_id, "long", at=1.0 + 0.01 * n) for n, robot_id in enumerate(robots)]
+    run.finish()
+    assert [run.result(plan).plan for plan in ids] == [PLANS["long"]] * 4
+    assert {run.result(plan).error_code for plan in ids} == {ErrorCode.NONE}
+    assert run.planner.recomputed_tokens > 0
+
+
+def test_a_goal_that_never_fits_beside_the_fixed_prompts_is_refused():
+    plans = {"a": "go(1)", "far too long": "go(1)"}
+    run = sim(kv_blocks=15, config=config(max_tokens=40), plans=plans)
+    fits = run.goal("r1", "a", at=1.0)
+    plan = run.goal("r1", "far too long", at=1.0)
+    run.finish()
+    result = run.result(plan)
+    assert result.error_code is ErrorCode.INVALID_GOAL
+    assert result.error_msg == (
+        "prompt of 18 tokens and max_tokens 40 need 14 KV blocks: there are 13 beside the robots' "
+        "fixed prompts"
+    )
+    assert run.result(fits).error_code is ErrorCode.NONE
+    assert [name[:3] for name in run.engine._live] == ["pin"]
+
+
+# Baselines.
+
+
+def test_vllm_sends_one_segment_with_the_whole_plan():
+    run = sim("r1", "r2", policy="vllm", max_batch=1)
+    p = run.goal("r1", "a", at=1.0)
+    q = run.goal("r2", "b", at=1.02, urgency=Urgency.URGENT)
+    run.finish()
+    assert run.story(p, q)[:6] == [
+        "1.000 p1 ACCEPTED",
+        "1.000 p1 STARTED",
+        "1.020 p2 ACCEPTED",
+        "1.323 p1 SEGMENT 0 \"go(2);go(3);say('hi')\"!",
+        "1.323 p2 STARTED",
+        "1.506 p2 SEGMENT 0 'go(1);go(1)'!",
+    ]
+    assert run.motions("r1") == ["1.331 go(2)", "3.331 go(3)", "6.331 say(hi)"]
+    (_, _, segment) = run.sent[0]
+    assert [call.name for call in segment.calls] == ["go", "go", "say"]
+
+
+def test_vllm_stream_sends_segments_as_they_appear_and_never_suspends():
+    run = sim("r1", "r2", policy="vllm_stream", max_batch=1)
+    p = run.goal("r1", "a", at=1.0)
+    q = run.goal("r2", "b", at=1.02, urgency=Urgency.URGENT)
+    run.finish()
+    assert run.story(p, q)[:7] == [
+        "1.000 p1 ACCEPTED",
+        "1.000 p1 STARTED",
+        "1.020 p2 ACCEPTED",
+        "1.063 p1 SEGMENT 0 'go(2)'",
+        "1.163 p1 SEGMENT 1 ';go(3)'",
+        "1.323 p1 SEGMENT 2 \";say('hi')\"!",
+        "1.323 p2 STARTED",
+    ]
+    assert run.story(p, q, kinds="SUSPENDED RESUMED") == []
+
+
+# Plans that are wrong.
+
+
+def test_nothing_of_a_segment_that_breaks_a_limit_is_sent_and_the_robot_halts():
+    run = sim()
+    plan = run.goal("r1", "bad", at=1.0)
+    run.finish()
+    assert run.commands("r1") == ["1.065 RUN 0 'go(2)'", "1.165 CANCEL"]
+    assert run.motions("r1") == ["1.073 go(2)"]
+    assert run.reports("r1", ExecutionState.ABORTED) == ["1.173 ABORTED go(2)"]
+    assert run.story(plan)[-1] == "1.181 ENDED INVALID_PLAN"  # when the robot stands still
+    result = run.result(plan)
+    assert result.error_msg == "plan, character 6: go: seconds is 99 s: must be 0.1 to 60 s"
+    assert result.execution_time == pytest.approx(0.1)
+
+
+def test_of_a_whole_plan_that_breaks_a_limit_nothing_is_sent():
+    run = sim(policy="vllm")
+    plan = run.goal("r1", "bad", at=1.0)
+    run.finish()
+    assert run.commands("r1") == []
+    assert run.story(plan)[-1] == "1.165 ENDED INVALID_PLAN"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("go(1);jump(3)", "'jump' is not a skill of walker"),
+        ("go(1);?see('cat')", "the plan is cut off"),
+        ("go(1)go(1)", "';' must stand here"),
+        ("go(1);say('", "cut off"),
+    ],
+)
+def test_wrong_plans_end_with_the_place_and_the_reason(text, reason):
+    run = sim(plans={"x": text})
+    plan = run.goal("r1", "x", at=1.0)
+    run.finish()
+    result = run.result(plan)
+    assert result.error_code is ErrorCode.INVALID_PLAN
+    assert reason in result.error_msg
+    assert run.segments(plan) == ["go(1)"]
+    assert len(run.motions("r1")) == 1
+
+
+@pytest.mark.parametrize(("policy", "sent"), [("timely", ["go(2)"]), ("vllm", [])])
+def test_a_plan_cut_by_the_token_limit_is_an_error(policy, sent):
+    run = sim(policy=policy, config=config(max_tokens=9))  # go(2);go(3) has nine tokens
+    plan = run.goal("r1", "a", at=1.0)
+    run.finish()
+    result = run.result(plan)
+    assert result.error_code is ErrorCode.PLAN_TRUNCATED
+    assert result.error_msg == "the plan reached the limit of 9 tokens"
+    assert run.segments(plan) == sent  # of the text that the cut completes nothing is sent
+    assert len(run.motions("r1")) == len(sent)
+
+
+def test_an_early_return_ends_the_rest_of_the_generation():
+    plan_text = "go(0.1);->True;" + "go(9);" * 20
+    run = sim(plans={"x": plan_text})
+    plan = run.goal("r1", "x", at=1.0)
+    run.finish()
+    result = run.result(plan)
+    assert (result.error_code, result.value) == (ErrorCode.NONE, "True")
+    assert run.motions("r1") == ["1.111 go(0.1)"]
+    assert plan_text.startswith(result.plan) and len(result.plan) < len(plan_text)
+    assert plan not in run.engine._live
+    assert run.busy[-1][1] < 1.5
+
+
+# Fixed prompts and registrations.
+
+
+def long_prompt(tokens: int):
+    return [walker(), walker("x" * tokens, kind="new")]
+
+
+def test_a_registration_with_a_long_prompt_is_computed_in_chunks():
+    run = FleetSim(PLANS, kinds=long_prompt(300), config=config(prefill_chunk=64))
+    run.add_robot("r2", kind="new", at=1.0)
+    run.run(3.0)
+    steps = [end - begin for begin, end in run.busy]
+    assert steps == pytest.approx([0.064] * 4 + [0.044])
+    assert run.planner.plans.pins.missing == ()
+
+
+def test_an_urgent_goal_waits_for_one_chunk_of_a_registration_at_most():
+    run = FleetSim(PLANS, kinds=long_prompt(300), config=config(prefill_chunk=64))
+    run.add_robot("r1")
+    run.add_robot("r2", kind="new", at=1.0)
+    plan = run.goal("r1", "b", at=1.03, urgency=Urgency.URGENT)
+    run.finish()
+    tokens = [end for begin, end in run.busy if begin >= 1.03]
+    # Received at 1.03, inside the first chunk, which ends at 1.064; alone its first token takes
+    # 3 ms. Then each of its steps has a chunk beside it, but never its own prompt.
+    assert run.story(plan)[1] == "1.064 STARTED"
+    assert tokens[0] == pytest.approx(1.067)
+    assert run.busy[-1][1] > 1.3
+    assert run.result(plan).response_time == pytest.approx(0.034 + 0.003 + 3 * 0.084)
+
+
+def test_a_goal_whose_fixed_prompt_is_not_computed_yet_lets_others_go_first():
+    run = FleetSim(PLANS, kinds=long_prompt(300), config=config(prefill_chunk=64))
+    run.add_robot("r1")
+    run.add_robot("r2", kind="new", at=1.0)
+    cold = run.goal("r2", "a", at=1.005)
+    urgent = run.goal("r1", "b", at=1.03, urgency=Urgency.URGENT)
+    run.finish()
+    first = {e.plan_id: e.stamp for e in reversed(run.events) if e.type.name == "SEGMENT"}
+    assert first[urgent] < first[cold]
+    assert run.result(urgent).response_time == pytest.approx(0.034 + 0.003 + 3 * 0.084)
+    assert run.result(cold).error_code is ErrorCode.NONE
+    assert run.planner.plans.pins.missing == ()
+
+
+def test_goals_pay_only_for_their_own_words():
+    run = FleetSim(PLANS, kinds=long_prompt(400))
+    run.add_robot("r1", kind="new")
+    plan = run.goal("r1", "b", at=2.0)
+    run.finish()
+    assert run.result(plan).prompt_tokens == 401
+    assert run.result(plan).response_time == pytest.approx(0.001 * (401 - 396) + 3 * 0.02)
+
+
+# The engine fails.
+
+
+class Failing:
+    """A stand-in around the engine: ``fault(step number)`` raises or returns outputs to add."""
+
+    def __init__(self, engine, fault) -> None:
+        self._engine, self._fault, self._steps = engine, fault, 0
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+    def step(self, run, hold=(), evict=(), prefill_budget=None) -> StepResult:
+        self._steps += 1
+        outputs = self._fault(self._steps)
+        if outputs:
+            return StepResult(outputs, 0.02, {name: 1 for name in outputs})
+        return self._engine.step(run, hold, evict, prefill_budget)
+
+
+def failing(fault, *robots: str) -> FleetSim:
+    run = sim(*robots)
+    engine = Failing(run.engine, fault)
+    plans = run.planner.plans
+    run.planner.engine = plans.engine = plans.pins._engine = engine
+    return run
+
+
+def test_an_engine_error_ends_the_plans_in_the_engine_and_halts_their_robots():
+    def fault(step: int) -> None:
+        if step == 14:
+            raise EngineError("out of luck")
+
+    run = failing(fault, "r1", "r2", "r3")
+    done = run.goal("r1", "b", at=0.5)
+    p = run.goal("r1", "a", at=4.0)
+    q = run.goal("r2", "a", at=4.0)
+    later = run.goal("r3", "b", at=6.0)
+    run.finish()
+    assert run.result(done).error_code is ErrorCode.NONE
+    for plan in (p, q):
+        assert run.result(plan).error_code is ErrorCode.ENGINE_FAILED
+        assert run.result(plan).error_msg == "out of luck"
+    assert run.result(later).error_code is ErrorCode.NONE
+    assert run.planner.failure is None
+
+
+def test_a_queued_goal_is_tried_after_an_engine_error():
+    def fault(step: int) -> None:
+        if step == 5:
+            raise EngineError("out of luck")
+
+    run = failing(fault)
+    p, q = run.goal("r1", "a", at=1.0), run.goal("r1", "b", at=1.0)
+    run.finish()
+    assert run.result(p).error_code is ErrorCode.ENGINE_FAILED
+    assert run.result(q).error_code is ErrorCode.NONE
+
+
+def test_a_dead_engine_fails_every_goal_and_is_told():
+    def fault(step: int) -> None:
+        if step > 6:
+            raise EngineDead("the engine is gone")
+
+    run = failing(fault, "r1", "r2")
+    ids = [run.goal("r1", "a", at=1.0), run.goal("r1", "b", at=1.0), run.goal("r2", "b", at=2.0)]
+    run.finish()
+    assert {run.result(plan).error_code for plan in ids} == {ErrorCode.ENGINE_FAILED}
+    assert str(run.planner.failure) == "the engine is gone"
+    assert run.commands("r1")[-1].endswith("CANCEL")
+
+
+def test_a_request_that_fails_by_itself_ends_alone():
+    name = f"{1:032x}"
+
+    def fault(step: int):
+        return {name: Output("", 0, "error", "grammar broke")} if step == 6 else None
+
+    run = failing(fault, "r1", "r2")
+    p, q = run.goal("r1", "a", at=1.0), run.goal("r2", "b", at=1.0)
+    run.finish()
+    assert run.result(p).error_code is ErrorCode.ENGINE_FAILED
+    assert run.result(p).error_msg == "grammar broke"
+    assert run.result(q).error_code is ErrorCode.NONE
+
+
+def test_a_fixed_prompt_that_fails_leaves_goals_to_compute_it():
+    def fault(step: int):
+        keys = [name for name in run.engine._live if name.startswith("pin")]
+        return {keys[0]: Output("", 0, "error", "no")} if step == 1 else None
+
+    run = failing(fault)
+    plan = run.goal("r1", "b", at=1.0)
+    run.finish()
+    assert run.planner.plans.pins.missing == ()
+    assert run.result(plan).error_code is ErrorCode.NONE
+    assert run.result(plan).response_time == pytest.approx(0.007 + 0.06)
+
+
+def test_a_step_that_computes_nothing_is_not_repeated_at_once():
+    run = failing(lambda step: None)
+    run.run(0.9)
+    run.planner.engine.step = lambda *arguments: StepResult()
+    run.planner.engine._engine.__dict__["_in_flight"] = {}
+    run.goal("r1", "b", at=1.0)
+    run.run(1.0 + 10.5 * RETRY)
+    starts = [at for at, _ in run.busy if at >= 1.0]
+    assert starts == []  # never busy, and the simulation's guard against spinning is silent
+
+
+# What a policy says is done.
+
+
+def choosing(choose, *robots: str, **options) -> FleetSim:
+    run = sim(*robots, **options)
+    run.planner.policy = Policy("test", choose)
+    return run
+
+
+def test_the_loop_sleeps_until_the_policy_wants_to_choose_again():
+    def choose(now, views, state) -> Decision:
+        if now < 2.0:
+            return Decision(wake_at=2.0)
+        return Decision(run=tuple(view.id for view in views))
+
+    run = choosing(choose)
+    plan = run.goal("r1", "b", at=1.0)
+    run.finish()
+    assert run.story(plan)[1] == "2.000 STARTED"
+
+
+def test_a_policy_sees_due_times_and_horizons():
+    seen = []
+
+    def choose(now, views, state) -> Decision:
+        seen.extend((round(now, 3), view) for view in views)
+        return Decision(run=tuple(view.id for view in views))
+
+    run = choosing(choose)
+    run.goal("r1", "a", at=1.0)
+    run.finish()
+    first, second = seen[0][1], next(view for _, view in seen if view.segment == 1)
+    assert (first.arrival, first.origin, first.due) == (1.0, 1.0, 2.0)
+    assert (first.utility.ert, first.running, first.mid_segment) == (1.0, False, False)
+    assert (first.uncached, first.kv_tokens, first.tokens_left) == (3, 0, 4.1)
+    assert second.due == second.origin == pytest.approx(1.063 + NETWORK + 2.0)
+    assert (second.utility.ert, second.running, second.mid_segment) == (0.0, True, False)
+    assert second.kv_tokens == 7  # beyond the shared block: three, and the four of the answer
+    inside = next(view for at, view in seen if at == 1.003)
+    assert (inside.mid_segment, inside.worst_tokens_left) == (True, 9.0)
+    # The robot's RECEIVED, underway for 8 ms, corrects the horizon by as much.
+    assert max(view.due for _, view in seen if view.segment == 1) == pytest.approx(3.079)
+
+
+def test_step_times_are_learned():
+    slow = 2.0 * STEP.base
+    run = sim(latency=type(STEP)(slow, per_prefill_token=0.001), prior=STEP)
+    run.goal("r1", "long", at=1.0)
+    run.finish()
+    assert run.planner.latency(1) == pytest.approx(slow)
+    assert run.robots["r1"].robot_id in run.planner.plans.fleet.robots
+
+
+def test_counts_are_those_of_the_moment():
+    run = sim("r1", "r2", "r3", max_batch=1)
+    run.goal("r1", "a", at=1.0)
+    run.goal("r2", "long", at=1.0)
+    run.goal("r2", "b", at=1.0)
+    run.goal("r3", "b", at=1.0)
+    run.run(1.07)
+    counts = run.planner.counts()
+    assert (counts.robots, counts.waiting, counts.running, counts.suspended) == (3, 2, 1, 1)
+    run.finish()
+    counts = run.planner.counts()
+    assert (counts.waiting, counts.running, counts.suspended, counts.executing) == (0, 0, 0, 0)
+    assert counts.kv_blocks_used == 2  # the fixed prompt's
+    assert all(is_text(s) and s.command is SegmentCommand.RUN for _, _, s in run.sent)
