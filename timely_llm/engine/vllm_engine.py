@@ -1,0 +1,280 @@
+"""The engine protocol on a real vLLM, in this process, on a CPU or a GPU.
+
+vLLM is imported when an engine is made, after its version was checked and its environment set.
+Clock, model and files are touched here; which generations run is decided by the caller.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from timely_llm.engine.base import (
+    DuplicateRequest,
+    EngineDead,
+    EngineInfo,
+    GenerationRequest,
+    GrammarError,
+    InvalidArgument,
+    Output,
+    PromptTooLong,
+    StepResult,
+)
+from timely_llm.engine.encoding import PromptEncoder
+from timely_llm.engine.model_files import model_folder
+from timely_llm.engine.vllm_settings import (
+    check_choice,
+    engine_arguments,
+    one_line,
+    sampling_parameters,
+    set_environment,
+    startup_error,
+    weights_size,
+)
+from timely_llm.engine.vllm_version import tested_version
+
+if TYPE_CHECKING:
+    from vllm.sampling_params import SamplingParams
+
+SCHEDULERS = {"segmented": "SegmentedScheduler", "untouched": "UntouchedScheduler"}
+POLICIES = ("fcfs", "priority")
+
+_COMPILE_WAIT = 0.05  # s to wait for a grammar at its request's arrival
+_GRAMMAR_WAIT = 0.01  # s to wait in a step in which nobody else can run
+_PIN_TOKENS = 2  # a pin writes one and is never run to its second, which would end it
+
+
+class VllmEngine:
+    """vLLM, which runs exactly the given set: see ``engine/base.py``.
+
+    ``model`` is a folder or a name that vLLM loads. ``scheduler`` ``untouched`` leaves vLLM to its
+    own decisions, by ``untouched_policy`` (``fcfs`` or ``priority``): a step then runs whatever it
+    likes if ``run`` is not empty. ``engine_args`` and ``sampling`` are vLLM's ``EngineArgs`` and
+    ``SamplingParams`` by name, on top of what suits a planner: temperature 0, and on a CPU no
+    compilation, KV blocks of 32 tokens and a KV cache of bounded size. ``chat_template`` is a
+    jinja2 text or file; without one the tokenizer's is used, if there is any. ``max_batch``
+    generations compute in one step. An engine must be used by the thread that made it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        scheduler: str = "segmented",
+        untouched_policy: str = "fcfs",
+        engine_args: Mapping[str, Any] | None = None,
+        sampling: Mapping[str, Any] | None = None,
+        chat_template: str | None = None,
+        max_batch: int = 8,
+    ) -> None:
+        version = tested_version()
+        check_choice("scheduler", scheduler, SCHEDULERS)
+        check_choice("untouched_policy", untouched_policy, POLICIES)
+        given = dict(engine_args or {})
+        folder = model_folder(model)
+        size = weights_size(folder, given) if folder is not None else None
+        set_environment(size)
+        self._parameters = sampling_parameters(sampling or {})
+        arguments = engine_arguments(str(folder or model), given, size)
+        arguments.max_num_seqs = max_batch
+        arguments.disable_log_stats = True
+        arguments.scheduling_policy = untouched_policy if scheduler == "untouched" else "fcfs"
+        arguments.scheduler_cls = f"timely_llm.engine.vllm_scheduler.{SCHEDULERS[scheduler]}"
+        self._segmented = scheduler == "segmented"
+        self._dead = ""
+        self._start(model, folder is not None, arguments)
+        try:
+            self._encoder = PromptEncoder(self._llm.get_tokenizer(), chat_template)
+        except BaseException:
+            self.close()
+            raise
+        self._ids: dict[str, str] = {}  # ours to vLLM's
+        self._names: dict[str, str] = {}  # and back
+        self._pin_blocks: dict[str, int] = {}
+        self._grammars: set[str] = set()
+        self._idle_steps = 0
+        self.info = self._make_info(version, model, max_batch)
+
+    def _start(self, model: str, local: bool, arguments: Any) -> None:
+        from timely_llm.engine import vllm_scheduler
+
+        self._internals = vllm_scheduler
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._llm, self._scheduler = vllm_scheduler.start_engine(arguments)
+        except Exception as error:  # vLLM and what it stands on raise what they like
+            raise startup_error(model, local, error) from error
+
+    def _make_info(self, version: str, model: str, max_batch: int) -> EngineInfo:
+        from vllm.platforms import current_platform
+
+        config = self._llm.vllm_config
+        return EngineInfo(
+            backend="vllm-cpu" if current_platform.is_cpu() else "vllm-gpu",
+            version=version,
+            model=model,
+            max_batch=max_batch,
+            block_size=config.cache_config.block_size,
+            kv_blocks=self._scheduler.kv_blocks,
+            max_model_len=config.model_config.max_model_len,
+        )
+
+    @property
+    def pending(self) -> bool:
+        return self._scheduler.in_flight > 0
+
+    def close(self) -> None:
+        if self._dead != "it was closed":
+            self._dead = "it was closed"
+            self._internals.stop_engine(self._llm)
+
+    # Requests.
+
+    def submit(self, request: GenerationRequest) -> int:
+        self._check_alive()
+        if request.id in self._ids:
+            raise DuplicateRequest(f"request '{request.id}' is live already")
+        tokens = self._encoder.tokens(request.system, request.user)
+        blocks = self._check_length(request, len(tokens))
+        if request.grammar is not None and request.grammar not in self._grammars:
+            self._check_grammar(request)
+        parameters = self._request_parameters(request)
+        try:
+            own = self._internals.add_request(
+                self._llm, request.id, tokens, parameters, request.grammar, request.priority
+            )
+        except Exception as error:  # of several kinds, some of vLLM's own
+            raise InvalidArgument(f"request '{request.id}': {one_line(error)}") from error
+        if request.user is None:
+            self._pin_blocks[request.id] = blocks
+            self._scheduler.pins.add(own)
+        if request.grammar is not None:
+            self._internals.wait_for_grammar(self._scheduler, [own], _COMPILE_WAIT)
+        self._ids[request.id], self._names[own] = own, request.id
+        return len(tokens)
+
+    def abort(self, request_id: str) -> None:
+        own = self._ids.get(request_id)
+        if own is not None:
+            self._forget(request_id)
+            if not self._dead:
+                self._llm.abort_request([own], internal=True)
+
+    def _forget(self, request_id: str) -> None:
+        own = self._ids.pop(request_id, None)
+        if own is not None:
+            del self._names[own]
+        self._pin_blocks.pop(request_id, None)
+
+    def _request_parameters(self, request: GenerationRequest) -> SamplingParams:
+        parameters = self._parameters.clone()
+        parameters.max_tokens = request.max_tokens
+        if request.seed is not None:
+            parameters.seed = request.seed
+        if request.user is None:
+            parameters.max_tokens = _PIN_TOKENS if self._segmented else 1
+            parameters.ignore_eos = True
+        return parameters
+
+    def _check_length(self, request: GenerationRequest, prompt: int) -> int:
+        """The KV blocks that the request can come to need; pins keep theirs."""
+        answer = 1 if request.user is None else request.max_tokens
+        what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
+        if prompt + answer > self.info.max_model_len:
+            raise PromptTooLong(f"{what} exceed max_model_len {self.info.max_model_len}")
+        blocks = -(-(prompt + answer) // self.info.block_size)
+        shared = prompt // self.info.block_size  # at best with a pin
+        pinned = max(0, sum(self._pin_blocks.values()) - shared)
+        if blocks > self.info.kv_blocks - pinned:
+            beside = f" beside {pinned} pinned ones" if pinned else ""
+            raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}{beside}")
+        return blocks
+
+    def _check_grammar(self, request: GenerationRequest) -> None:
+        try:
+            self._internals.check_grammar(request.grammar)
+        except Exception as error:
+            raise GrammarError(f"request '{request.id}': grammar: {one_line(error)}") from error
+        self._grammars.add(request.grammar)
+
+    # The step.
+
+    def step(
+        self,
+        run: Sequence[str],
+        hold: Sequence[str] = (),
+        evict: Sequence[str] = (),
+        prefill_budget: int | None = None,
+    ) -> StepResult:
+        self._check_alive()
+        scheduler, ids = self._scheduler, self._ids
+        wanted = [ids[name] for name in run if name in ids]
+        runs = scheduler.begin(
+            wanted,
+            [ids[name] for name in hold if name in ids],
+            [ids[name] for name in evict if name in ids],
+            prefill_budget,
+        )
+        if not runs and not scheduler.in_flight:
+            if wanted:
+                self._internals.wait_for_grammar(scheduler, wanted, _GRAMMAR_WAIT)
+            return self._result({}, 0.0)
+        begun = time.perf_counter()
+        try:
+            given = self._llm.step()
+        except Exception as error:  # whatever breaks in there, nothing can be trusted any more
+            self._dead = f"a step failed: {type(error).__name__}: {one_line(error)}"
+            raise EngineDead(f"the engine is dead: {self._dead}") from error
+        duration = time.perf_counter() - begun
+        outputs = {output.request_id: _output(output) for output in given}
+        if runs:
+            self._watch_progress(wanted, outputs)
+        result = self._result(outputs, duration)
+        for name, output in outputs.items():
+            if output.finish is not None:
+                self._forget(name)
+        return result
+
+    def _watch_progress(self, wanted: Sequence[str], outputs: dict[str, Output]) -> None:
+        """End a generation that can never run, for what it needs is held by those who keep it."""
+        counts = self._scheduler.counts
+        if counts.scheduled or counts.evicted or outputs or self._scheduler.in_flight:
+            self._idle_steps = 0
+            return
+        self._idle_steps += 1
+        live = [self._names[own] for own in wanted if own in self._names]
+        if self._idle_steps > 1 and live:
+            self.abort(live[0])
+            outputs[live[0]] = Output("", 0, "error", "no KV blocks are left for it")
+
+    def _result(self, outputs: dict[str, Output], duration: float) -> StepResult:
+        scheduler, names = self._scheduler, self._names
+        counts = scheduler.counts
+        recomputed = {names.get(own, own): n for own, n in counts.recomputed.items()}
+        return StepResult(
+            outputs=outputs,
+            duration=duration,
+            scheduled={names.get(own, own): n for own, n in counts.scheduled.items()},
+            prompt_tokens=counts.prompt_tokens,
+            recomputed_tokens=sum(recomputed.values()),
+            recomputed=recomputed,
+            evicted=tuple(names.get(own, own) for own in counts.evicted),
+            kv_blocks_used=scheduler.kv_blocks_used,
+            kv_blocks_total=self.info.kv_blocks,
+        )
+
+    def _check_alive(self) -> None:
+        if self._dead:
+            raise EngineDead(f"the engine is dead: {self._dead}")
+
+
+def _output(given: Any) -> Output:
+    """One generation's output out of vLLM's."""
+    part = given.outputs[0]
+    tokens, finish = len(part.token_ids), part.finish_reason
+    if finish in (None, "stop", "length"):
+        return Output(part.text, tokens, finish)
+    return Output(part.text, tokens, "error", f"the engine ended it: {finish}")
