@@ -94,7 +94,7 @@ def _show(
     options: DemoOptions, reports: list[RunReport], problems: list[str], console: Console
 ) -> None:
     for report in reports:
-        console.print(summary_table(report))
+        console.print(summary_table(report, console.width))
     if len(reports) > 1:
         console.print(comparison_table(reports))
     if options.json_file is not None:

@@ -16,6 +16,7 @@ from timely_llm.utility import Urgency
 
 _STYLES = {Urgency.CRITICAL: "bold red", Urgency.URGENT: "red"}
 _LIVE_REST = 76  # characters of a live table's row without the plan
+_SUMMARY_REST = 94  # characters of a summary's row without the instruction
 
 
 def title_of(policy: str, pace: str, model: str) -> str:
@@ -80,13 +81,16 @@ def _plan_text(plan: LivePlan, width: int) -> Text:
     return Text("…") + text[over + 1 :] if over > 0 else text
 
 
-def summary_table(report: RunReport) -> Group:
-    """One row for each plan of a run, and their totals; times in s."""
+def summary_table(report: RunReport, width: int) -> Group:
+    """One row for each plan of a run, and their totals, in ``width`` characters: figures that the
+    comparison repeats are left out where they do not fit."""
+    figures = _FIGURES if width >= _SUMMARY_REST + 12 else _FIGURES[:3]
+    rest = _SUMMARY_REST - sum(len(name) + 2 for name in _FIGURES[len(figures) :])
     table = _table()
     table.add_column("robot", no_wrap=True, min_width=8)
     table.add_column("urgency", no_wrap=True, min_width=10)
-    table.add_column("instruction", no_wrap=True, min_width=12, max_width=56)
-    for name in ("response", "waiting", "execution", "utility", "tokens", "segments"):
+    table.add_column("instruction", no_wrap=True, width=min(56, max(12, width - rest)))
+    for name in figures:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     table.add_column("result", no_wrap=True, min_width=10)
     for row in report.records:
@@ -94,33 +98,33 @@ def summary_table(report: RunReport) -> Group:
             row.robot_id,
             Text(row.urgency.name.lower(), style=_STYLES.get(row.urgency, "")),
             Text(row.instruction, overflow="ellipsis"),
-            *_figures(row),
+            *_figures(row)[: len(figures)],
             "ok" if row.succeeded else row.error_code.name,
         )
     total = report.totals
     table.add_section()
-    table.add_row(
-        "all",
-        "",
-        f"{total.succeeded} of {total.plans} succeeded; mean response, sums",
+    sums = (
         seconds(total.response and total.response.mean),
         seconds(total.waiting_s),
-        seconds(total.execution_s),
         f"{total.utility:.2f}",
+        seconds(total.execution_s),
         str(total.generated_tokens),
         str(total.segments),
-        "",
-        style="bold",
     )
+    table.add_row("all", "", "mean, sums", *sums[: len(figures)], "", style="bold")
     return _titled(title_of(report.policy, report.pace, report.engine.model), table)
+
+
+#: Of a plan: the first three are what counts.
+_FIGURES = ("response", "waiting", "utility", "execution", "tokens", "segments")
 
 
 def _figures(row: PlanRecord) -> tuple[str, ...]:
     return (
         seconds(row.response_s),
         seconds(row.waiting_s),
-        seconds(row.execution_s),
         f"{row.utility:.2f}",
+        seconds(row.execution_s),
         str(row.generated_tokens),
         str(len(row.segments)),
     )
