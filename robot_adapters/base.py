@@ -90,7 +90,7 @@ class Adapter(Protocol):
         ...
 
     def hold(self, now: float) -> None:
-        """Nobody plans for this robot any more: stay safe by yourself (a drone hovers, then lands)."""
+        """Nobody plans for this robot any more: stay safe (a drone hovers, then lands)."""
         ...
 
     def resume(self, now: float) -> None:

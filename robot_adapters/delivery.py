@@ -33,7 +33,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The segment belongs to a plan whose end was reported already."""
+    """Nothing to say: the plan's end was reported already, or this robot is nobody's yet."""
 
 
 Verdict = Take | Reject | Ignore
@@ -59,9 +59,10 @@ class Delivery:
     ) -> Verdict:
         """What to do with a segment. ``current`` is the plan in progress, ``refusal`` why no plan
         may begin or go on (empty: it may)."""
-        if session is None or segment.session != session:
-            ours = "is not registered" if session is None else f"has session {session}"
-            return Reject(f"session {segment.session}: this robot {ours}")
+        if session is None:
+            return Ignore()
+        if segment.session != session:
+            return Reject(f"session {segment.session}: this robot has session {session}")
         if segment.plan_id == NO_PLAN:
             return Reject("plan_id is zero")
         if segment.command is SegmentCommand.CANCEL:
@@ -73,9 +74,7 @@ class Delivery:
         return self._first(segment, current, refusal)
 
     def _cancel(self, segment: Segment, current: str | None) -> Verdict:
-        if segment.plan_id in self._over and segment.plan_id != current:
-            return Ignore()
-        if segment.plan_id != current:
+        if segment.plan_id != current and segment.plan_id not in self._over:
             self.over(segment.plan_id, ExecutionState.ABORTED)
         return Take()
 
@@ -100,7 +99,7 @@ class Delivery:
         if segment.command is not SegmentCommand.REPLACE or state not in REPLANNED:
             return Ignore()
         if segment.index < expected:
-            return Reject(f"repeat: segment {segment.index} of a replan, but {expected} or more was expected")
+            return Reject(f"repeat: segment {segment.index} of a replan, {expected} was expected")
         return self._begin(segment, refusal)
 
     def _first(self, segment: Segment, current: str | None, refusal: str) -> Verdict:

@@ -19,7 +19,7 @@ from robot_adapters.reports import Reports, value_fields
 from timely_llm.messages import NO_PLAN, Execution, ExecutionState, Segment, SegmentCommand
 
 State = ExecutionState
-STOPPED = "stopped: call ~/rearm"
+STOPPED = "stopped"  # until ``on_rearm``; IDLE carries it as its error
 PLANNER_LOST = "planner lost"
 
 
@@ -54,6 +54,13 @@ class RobotExecutor:
     def needs_registration(self) -> bool:
         """There is no session, or its planner was lost and the robot stands still now."""
         return self._reports.session is None or (self.lost and self._plan is None)
+
+    @property
+    def _heartbeat_due(self) -> float | None:
+        """None: this robot is nobody's (any more)."""
+        if self.needs_registration:
+            return None
+        return self._reports.sent + self.timing.heartbeat_period
 
     # ---- what comes in -------------------------------------------------------------------------
 
@@ -111,6 +118,8 @@ class RobotExecutor:
         """Halt, drop everything, refuse plans until ``on_rearm``. Needs no planner."""
         self.stopped = True
         self._drop(STOPPED, now)
+        if self.lost:  # a stop does not keep a drone in the air for ever
+            guarded(self.adapter.hold, now)
         return self._reports.flush()
 
     def on_rearm(self, now: float) -> list[Execution]:
@@ -127,7 +136,7 @@ class RobotExecutor:
         if self._plan is None:
             guarded(self.adapter.poll, now)
         self._work(now)
-        if registered and now >= self._reports.sent + self.timing.heartbeat_period:
+        if self._heartbeat_due is not None and now >= self._heartbeat_due:
             self._heartbeat(now)
         return self._reports.flush()
 
@@ -140,9 +149,9 @@ class RobotExecutor:
     def next_wake(self, now: float) -> float | None:
         """When to tick next, in s; None: only an input can change anything."""
         times = [self.adapter.next_poll(now)]
-        if self._reports.session is not None:
-            times.append(self._reports.sent + self.timing.heartbeat_period)
-            times.append(None if self.lost else self._heard + self.timing.planner_timeout)
+        times.append(self._heartbeat_due)
+        if self._reports.session is not None and not self.lost:
+            times.append(self._heard + self.timing.planner_timeout)
         if self._plan and self._plan.step:
             times.append(self._plan.deadline)
         return min((time for time in times if time is not None), default=None)
@@ -164,10 +173,11 @@ class RobotExecutor:
         self._work(now)
 
     def _cancel(self, segment: Segment, now: float) -> None:
+        """Always answered: the planner waits for the robot to stand still."""
         if self._plan and self._plan.plan_id == segment.plan_id:
             self._drop("canceled", now)
         else:
-            self._refuse(segment, State.ABORTED, "canceled before it began", now)
+            self._refuse(segment, State.ABORTED, "canceled: it is not being carried out", now)
 
     def _work(self, now: float) -> None:
         """Go on until a call takes its time, text is missing, or the plan is over."""
