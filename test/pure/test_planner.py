@@ -15,7 +15,6 @@ from timely_llm.messages import (
     NO_PLAN,
     ErrorCode,
     ExecutionState,
-    FeedbackState,
     SegmentCommand,
 )
 from timely_llm.planner import RETRY
@@ -113,7 +112,7 @@ def test_feedback_tells_the_client_how_far_its_goal_is():
         (6.079, "EXECUTING", 2, ""),
     ]
     remaining = [round(f.estimated_time_remaining, 3) for _, f in run.feedback]
-    assert remaining == [0.0, 0.0, 2.008, 2.0, 4.916, 4.757, 3.001, 0.001]
+    assert remaining == [0.0, 0.0, 2.008, 2.0, 4.916, 4.757, 3.0, 0.001]
 
 
 def test_a_plan_that_is_empty_is_no_plan():
