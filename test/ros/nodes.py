@@ -53,9 +53,17 @@ class Process:
     def output(self) -> str:
         return self.log.read_text()
 
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def signal(self, number: int = signal.SIGINT) -> None:
+        """Ctrl-C; does not wait."""
+        self._process.send_signal(number)
+
     def interrupt(self) -> int:
         """Ctrl-C; returns the exit status."""
-        self._process.send_signal(signal.SIGINT)
+        self.signal()
         return self.wait()
 
     def kill(self) -> None:
