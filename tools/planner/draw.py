@@ -1,0 +1,168 @@
+"""Random choices behind the split: which combinations are for training, which are held out.
+
+A combination is a phrasing (a text with a slot) and the value that fills the slot. A hash of both
+decides its side, so the split needs no list, and each side can be drawn without end. Some nouns are
+on the held-out side in every phrasing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tools.planner import words
+
+HELD_OUT_SHARE = 8  # one combination in so many is held out
+HELD_OUT_NOUNS = 12  # one noun in so many is never trained
+_TRIES = 60
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A goal's words and the plan they ask for. ``keys`` are its (phrasing, value) combinations."""
+
+    family: str
+    instruction: str
+    scene: str
+    plan: str
+    keys: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the skills that the plan calls, in order."""
+        return tuple(dict.fromkeys(re.findall(r"\b([a-z]+)\(", _without_strings(self.plan))))
+
+
+class Exhausted(Exception):
+    """No value on the wanted side was found for this phrasing: draw another one."""
+
+
+def _without_strings(plan: str) -> str:
+    return re.sub(r"'[^']*'", "''", plan)
+
+
+def _bucket(text: str, buckets: int) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) % buckets
+
+
+def is_held_out(phrasing: str, value: str) -> bool:
+    """The side of a combination."""
+    return _bucket(f"{phrasing}|{value}", HELD_OUT_SHARE) == 0
+
+
+def has_held_out_noun(name: str) -> bool:
+    """Whether a word of the name is never trained."""
+    return any(_bucket(f"noun|{word}", HELD_OUT_NOUNS) == 0 for word in name.split())
+
+
+class Draw:
+    """Draws from one side of the split and keeps the combinations of the pair at hand."""
+
+    def __init__(self, rng: random.Random, held_out: bool = False) -> None:
+        self.rng = rng
+        self.held_out = held_out
+        self.keys: list[tuple[str, str]] = []
+
+    def pick(self, items: Sequence[Item]) -> Item:
+        return self.rng.choice(items)
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def value(self, phrasing: str, choose: Callable[[], Item]) -> Item:
+        """A value for the slot of ``phrasing`` that is on the wanted side."""
+        for _ in range(_TRIES):
+            value = choose()
+            if is_held_out(phrasing, str(value)) == self.held_out:
+                self.keys.append((phrasing, str(value)))
+                return value
+        raise Exhausted(phrasing)
+
+    def thing(self, phrasing: str, but: Sequence[str] = (), longest: int = 32) -> str:
+        """An object's name for ``phrasing``, none of ``but``."""
+
+        def choose() -> str:
+            while True:
+                name = words.thing(self.rng)
+                if name in but or len(name) > longest:
+                    continue
+                if self.held_out or not has_held_out_noun(name):
+                    return name
+
+        return self.value(phrasing, choose)
+
+    def place(self) -> str:
+        """A usual place."""
+        name = self.pick(words.PLACES)
+        while not self.held_out and has_held_out_noun(name):
+            name = self.pick(words.PLACES)
+        return name
+
+    def other_thing(self) -> str:
+        """An object's name that is no slot's value: of scenes, of what a refusal is about."""
+        name = words.thing(self.rng)
+        while not self.held_out and has_held_out_noun(name):
+            name = words.thing(self.rng)
+        return name
+
+    def named(self, name: str) -> str:
+        """The name with an article before it, or none before a plural."""
+        if name.endswith("s") and not name.endswith("ss") and self.chance(0.4):
+            return self.pick(("", "some ", "my ", "the ")) + name
+        return f"{words.article(self.rng, name)} {name}"
+
+
+def scene_of(draw: Draw, names: Sequence[str]) -> str:
+    """A scene with these objects as a robot reports it: name, centre and size as view shares."""
+    parts = []
+    for index, name in enumerate(names):
+        number = "" if draw.chance(0.25) else f"_{index + 1 if draw.chance(0.3) else 1}"
+        x, y, width, height = (draw.rng.uniform(low, 0.95) for low in (0.05, 0.05, 0.1, 0.1))
+        parts.append(
+            f"{name.replace(' ', '_')}{number} "
+            f"x:{x:.2f} y:{y:.2f} width:{width:.2f} height:{height:.2f}"
+        )
+    return f"[{', '.join(parts)}]"
+
+
+def random_scene(draw: Draw, but: Sequence[str] = (), place: str = "") -> str:
+    """A scene of none to three objects that are not in the task; ``place`` may be one of them."""
+    names = [place] if place and draw.chance(0.5) else []
+    for _ in range(draw.pick((0, 0, 0, 1, 1, 2, 3))):
+        name = draw.other_thing()
+        if not any(name in other or other in name for other in (*but, *names)):
+            names.append(name)
+    draw.rng.shuffle(names)
+    return scene_of(draw, names)
+
+
+_REQUESTS = (
+    "{}", "{}", "{}", "{}.", "{}.", "please {}", "please {}.", "{} please", "could you {}?",
+    "can you {}?", "i want you to {}", "i need you to {}.", "robot, {}", "hey, {}", "now {}",
+    "{} now", "would you {}?", "you should {}.", "your task: {}", "{}!", "kindly {}",
+    "i would like you to {}", "hello, {}", "ok, {}", "next, {}",
+)  # fmt: skip
+
+
+def finish(draw: Draw, family: str, core: str, plan: str, scene: str, tag: str = "A") -> Pair:
+    """Wrap the core in a request (no wrapping for the tags Q and E) and check the side.
+
+    A core without slots is a value itself, and its wrapping the phrasing.
+    """
+    wrap = draw.pick(_REQUESTS) if tag == "A" and core[-1] not in ".?!" else "{}"
+    if not draw.keys:
+        if is_held_out(wrap, core) != draw.held_out:
+            raise Exhausted(core)
+        draw.keys.append((wrap, core))
+    text = wrap.format(core).strip()
+    if draw.chance(0.6):
+        text = text[0].upper() + text[1:]
+    if draw.chance(0.4):
+        text = f"[{tag}] {text}"
+    return Pair(family, text, scene, plan, tuple(draw.keys))

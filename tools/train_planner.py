@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Makes the bundled planner again: draws the data, trains tokenizer and model, saves the folder.
+
+    python tools/train_planner.py --out models/tiny_planner
+
+The same options give the same data and the same start; the weights also depend on torch's version
+and the processor. Needs torch and tokenizers, no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
+
+from timely_llm.prompts import FILE_NAME, PromptTemplate  # noqa: E402
+from timely_llm.skills import SkillSet  # noqa: E402
+from tools.planner import dataset, tokens  # noqa: E402
+from tools.planner.llama import Llama, Size  # noqa: E402
+from tools.planner.training import Encoder, Trainer, score  # noqa: E402
+
+MODEL = ROOT / "models" / "tiny_planner"
+PER_STEP = {"tello": 44, "indy7": 24}  # pairs of one optimizer step
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("--out", type=Path, default=MODEL, help="folder of the model")
+    add("--steps", type=int, default=1700, help="optimizer steps of 68 pairs each")
+    add("--rate", type=float, default=2e-3, help="highest learning rate")
+    add("--warmup", type=int, default=100, help="steps until the highest rate")
+    add("--vocabulary", type=int, default=1536, help="tokens of the tokenizer")
+    add("--hidden", type=int, default=192, help="hidden size, a multiple of 32")
+    add("--inner", type=int, default=512, help="inner size of the feed-forward part")
+    add("--layers", type=int, default=5, help="layers")
+    add("--varied", type=float, default=0.35, help="share of batches with other skills or order")
+    add("--seed", type=int, default=1, help="of data and weights")
+    add("--threads", type=int, default=os.cpu_count() or 1, help="threads of torch")
+    add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")
+    add("--report", type=int, default=100, help="steps between scores")
+    add("--checkpoint", type=Path, help="file to resume from and to save to at each score")
+    return parser.parse_args()
+
+
+def make_tokenizer(skills: dict[str, SkillSet], template: PromptTemplate, size: int, seed: int):
+    """Trained on 400 batches of prompts and plans."""
+    texts = []
+    stream = dataset.batches(skills, random.Random(seed), PER_STEP, 0.3)
+    for _ in range(400):
+        for chosen, pairs in next(stream):
+            texts.append(template.system(chosen))
+            for pair in pairs:
+                texts += [template.user(chosen, pair.scene, pair.instruction), pair.plan]
+    return tokens.train_tokenizer(texts, size)
+
+
+def save(model: Llama, encoder: Encoder, folder: Path, dtype: str) -> None:
+    """The folder as vLLM loads it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokens.save_tokenizer(encoder.tokenizer, folder)
+    config = model.size.config(encoder.end, dtype)
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    generation = {"eos_token_id": encoder.end, "pad_token_id": encoder.end, "do_sample": False}
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=1) + "\n")
+    weights = model.export(getattr(torch, dtype))
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    if not (folder / FILE_NAME).exists():
+        (folder / FILE_NAME).write_text((MODEL / FILE_NAME).read_text())
+
+
+def rate_at(step: int, settings: argparse.Namespace) -> float:
+    """Linear warm-up, then a cosine down to 1% of the highest rate."""
+    if step < settings.warmup:
+        return settings.rate * (step + 1) / settings.warmup
+    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return settings.rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
+
+
+def report(model: Llama, encoder: Encoder, examples: list[dataset.Example], shown: int = 0) -> None:
+    """Print the exact plans by family, without a grammar: a first look."""
+    counts, wrong = score(model, encoder, examples)
+    right, total = (sum(values) for values in zip(*counts.values(), strict=True))
+    families = ", ".join(f"{name} {a}/{b}" for name, (a, b) in sorted(counts.items()) if a < b)
+    print(f"  held out: {right}/{total} exact; below all: {families}", flush=True)
+    for example in wrong[:shown]:
+        print(f"  not exact: {example.pair.family}: {example.pair.instruction}", flush=True)
+
+
+def main() -> None:
+    settings = options()
+    torch.set_num_threads(settings.threads)
+    torch.manual_seed(settings.seed)
+    skills = dataset.load_skills()
+    template = PromptTemplate.from_file(MODEL / FILE_NAME)
+    tokenizer = make_tokenizer(skills, template, settings.vocabulary, settings.seed)
+    encoder = Encoder(tokenizer, template)
+    size = Size(tokenizer.get_vocab_size(), settings.hidden, settings.inner, settings.layers,
+                settings.hidden // 32)  # fmt: skip
+    model = Llama(size).bfloat16()
+    trainer = Trainer(model, settings.rate)
+    first = 0
+    if settings.checkpoint and settings.checkpoint.exists():
+        first = trainer.restore(torch.load(settings.checkpoint, weights_only=True))
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{parameters / 1e6:.2f} M parameters, vocabulary {size.vocab_size}", flush=True)
+    train(trainer, encoder, skills, settings, first)
+    report(model, encoder, dataset.held_out(skills, 2000), shown=40)
+    save(model, encoder, settings.out, settings.dtype)
+    print(f"saved to {settings.out}")
+
+
+def train(
+    trainer: Trainer,
+    encoder: Encoder,
+    skills: dict[str, SkillSet],
+    settings: argparse.Namespace,
+    first: int,
+) -> None:
+    """All steps; prints loss, speed and, now and then, scores on some of the held-out set."""
+    stream = dataset.batches(
+        skills, random.Random(settings.seed + 1 + first), PER_STEP, settings.varied
+    )
+    examples = dataset.held_out(skills, 400)
+    started, losses = time.monotonic(), []
+    for step in range(first, settings.steps):
+        micros = [micro for part in next(stream) for micro in encoder.micros(*part)]
+        losses.append(trainer.step(micros, rate_at(step, settings)))
+        if (step + 1) % 20 == 0:
+            spent = time.monotonic() - started
+            mean = sum(losses) / len(losses)
+            print(f"step {step + 1}/{settings.steps}: loss {mean:.4f}, {spent:.0f} s", flush=True)
+            losses = []
+        if (step + 1) % settings.report == 0:
+            report(trainer.model, encoder, examples)
+            if settings.checkpoint:
+                torch.save(trainer.state(step + 1), settings.checkpoint)
+
+
+if __name__ == "__main__":
+    main()
