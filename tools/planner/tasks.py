@@ -123,9 +123,11 @@ def question(draw: Draw) -> Pair:
     return finish(draw, "question", core, plan, random_scene(draw, names, place), "Q")
 
 
-_IF_SEEN = ("if you see {}, {}", "if there is {}, {}", "{1} if you see {0}",
-            "if you can see {}, {}", "when {} is visible, {}", "if {} is in view, {}",
-            "in case you see {}, {}", "should you see {}, {}", "check for {} and if you see it, {}")  # fmt: skip
+_IF_SEEN = (
+    "if you see {}, {}", "if there is {}, {}", "{1} if you see {0}", "if you can see {}, {}",
+    "when {} is visible, {}", "if {} is in view, {}", "in case you see {}, {}",
+    "should you see {}, {}", "check for {} and if you see it, {}",
+)  # fmt: skip
 _IF_NOT = ("if you do not see {}, {}", "if there is no {}, {}", "if {} is not visible, {}",
            "unless you see {}, {}", "if you can't see {}, {}", "if {} is missing, {}")  # fmt: skip
 _IF_FOUND = ("if you find {}, {}", "look for {} and if you find it, {}",
