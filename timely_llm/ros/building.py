@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +121,21 @@ def _script(path: Path) -> Callable[[GenerationRequest], list[str]]:
     ``task`` (an instruction) and ``plan``."""
     try:
         data = yaml.safe_load(path.read_text())
-        plans: Mapping[str, str] = {entry["task"]: entry["plan"] for entry in data["tasks"]}
+        plans = {_words(entry["task"]): entry["plan"] for entry in data["tasks"]}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise ParameterError(f"parameter 'model': {path} is no file of tasks: {error}") from error
 
     def script(request: GenerationRequest) -> list[str]:
-        words = request.user or ""
+        words = _words(request.user or "")
         known = [plan for task, plan in plans.items() if task in words]
         return _WORD.findall(known[0] if known else "l('I do not know how');")
 
     return script
+
+
+def _words(text: str) -> str:
+    """Prompt templates change case and spaces of an instruction."""
+    return " ".join(text.split()).casefold()
 
 
 def config_text(values: dict[str, Any], planner: Planner) -> str:

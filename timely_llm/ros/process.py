@@ -42,15 +42,15 @@ def new_instance() -> str:
 
 def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> int:
     """Run the node until a signal or its own end. A failure to start is one line and status 1."""
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    executor = EventsExecutor()
     stopper = Stopper()
     try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        executor = EventsExecutor()
         node = make(executor)
         if node.parameters.get("autostart", False) and not _autostart(node):
             raise node.failure or RuntimeError("the node could not be activated")
     except Exception as error:
-        print(f"{name}: {error}", file=sys.stderr, flush=True)
+        print(f"{name}: {_first_line(error)}", file=sys.stderr, flush=True)
         # A model that is half loaded has threads that do not end.
         os._exit(1)
     executor.add_node(node)
@@ -64,6 +64,11 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> int
     node.destroy_node()
     rclpy.try_shutdown()
     return status
+
+
+def _first_line(error: Exception) -> str:
+    """Of the C libraries' errors, the rest is where in their sources they arose."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _autostart(node: Any) -> bool:
