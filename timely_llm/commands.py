@@ -149,8 +149,8 @@ def serve(
 
 @app.command()
 def plan(
-    robot: Annotated[str, typer.Argument(help="id of the robot")],
-    instruction: Annotated[str, typer.Argument(help="what it shall do")],
+    robot: Annotated[str, typer.Argument(metavar="ROBOT", help="id of the robot")],
+    instruction: Annotated[str, typer.Argument(metavar="INSTRUCTION", help="what it shall do")],
     scene: Annotated[str, typer.Option(help="what it sees, as the prompt shall have it")] = "",
     urgency: Annotated[Urgency, typer.Option()] = Urgency.normal,
     when_busy: Annotated[
@@ -203,6 +203,8 @@ def _print_result(result: PlanResult) -> None:
         print("succeeded" + (f", returned {result.value}" if result.value else ""))
     else:
         print(f"{result.error_code.name}: {result.error_msg}")
+    if not result.plan:
+        return
     response = result.response_time if result.response_time >= 0 else None
     rows = {
         "plan": result.plan,
@@ -236,7 +238,7 @@ def robots(namespace: Namespace = "", timeout: Timeout = 5.0) -> None:
 
 @app.command()
 def stop(
-    robot: Annotated[str, typer.Argument(help="id of the robot")] = "",
+    robot: Annotated[str, typer.Argument(metavar="[ROBOT]", help="id of the robot")] = "",
     all_robots: Annotated[bool, typer.Option("--all", help="stop all robots")] = False,
     namespace: Namespace = "",
     timeout: Timeout = 5.0,

@@ -189,7 +189,7 @@ def test_no_planner_is_said_with_namespace_and_domain(run, domain: int, argument
         (("plam",), "No such command 'plam'"),
         (("stop",), "give the id of one robot, or --all"),
         (("stop", "drone_1", "--all"), "give the id of one robot, or --all"),
-        (("plan", "drone_1"), "Missing argument 'INSTRUCTION'"),
+        (("plan", "drone_1"), "Missing argument"),
         (("plan", "drone_1", "go", "--urgency", "urgnt"), "'critical', 'urgent', 'normal'"),
         (("serve", "--param", "policy"), "'policy': must be NAME:=VALUE"),
         (("demo", "--policy", "timly"), "did you mean 'timely'?"),
