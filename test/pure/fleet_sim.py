@@ -403,7 +403,7 @@ class FleetSim:
                 case ev.SendSegment(robot_id, segment):
                     self.sent.append((self.now, robot_id, segment))
                     if not self.lose(robot_id, segment):
-                        self._deliver(robot_id, segment)
+                        self.at(self.now + self.network, _bind(self._received, robot_id, segment))
                 case ev.EmitEvent(event):
                     self.events.append(event)
                 case ev.EmitFeedback(feedback):
@@ -447,13 +447,10 @@ class FleetSim:
                 robot, robot.executor.new_session(answer.session, self.now, planner="planner")
             )
 
-    def _deliver(self, robot_id: str, segment: Segment) -> None:
+    def _received(self, robot_id: str, segment: Segment) -> None:
+        """The node that has the id now gets it."""
         robot = self.robots.get(robot_id)
-        if robot is not None:
-            self.at(self.now + self.network, _bind(self._received, robot, segment))
-
-    def _received(self, robot: SimRobot, segment: Segment) -> None:
-        if robot.alive and not robot.deaf:
+        if robot is not None and robot.alive and not robot.deaf:
             self._publish(robot, robot.executor.on_segment(segment, self.now))
 
     def _tick(self, robot: SimRobot, appointment: int) -> None:
