@@ -200,7 +200,6 @@ class Interpreter:
         match instruction:
             case code.Skip(when, end) if truth(self._stack[-1]) is when:
                 target = end
-                self._stack[-1] = when
             case code.Enter(end) if not truth(self._stack[-1]):
                 if end is not None:
                     self._stack.pop()

@@ -46,7 +46,7 @@ class Starter:
         self._folder = folder
         self._processes: list[Process] = []
 
-    def __call__(self, kind: str, *remaps: str, **parameters: Any) -> Process:
+    def __call__(self, kind: str, /, *remaps: str, **parameters: Any) -> Process:
         """``kind`` is planner or robot; parameters with a dot are written with two underscores."""
         log = self._folder / f"{kind}-{next(_counter)}.log"
         process = Process(kind, log, *remaps, **parameters)

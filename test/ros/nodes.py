@@ -37,7 +37,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 class Process:
     """One node; its output lies in a file."""
 
-    def __init__(self, kind: str, log: Path, *remaps: str, **parameters: Any) -> None:
+    def __init__(self, kind: str, log: Path, /, *remaps: str, **parameters: Any) -> None:
         start = f"import sys; from {MAINS[kind]} import main; sys.exit(main())"
         command = [sys.executable, "-c", start, "--ros-args"]
         for name, value in parameters.items():
