@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -99,6 +100,17 @@ def test_long_names_end_segments_and_untimed_or_unknown_ones_do_not():
     assert detect(SegmentDetector(TELLO), list(plan)) == segments(plan, TELLO)
 
 
+@pytest.mark.parametrize("before", ["", ";", "x", "_", "é", " ", "x" * 40, "l('a');" * 9])
+def test_names_of_any_length(before):
+    name = "n" * MAX_NAME
+    longest = replace(TELLO, skills=(replace(TELLO["mf"], long_name=name),))
+    text = f"{before}{name}(50);tp()"
+    expected = cut(text, ends(text, longest))
+    assert (len(expected) == 2) is (before[-1:] not in ("x", "_"))
+    for pieces in ([text], list(text), *([text[:i], text[i:]] for i in range(len(text)))):
+        assert detect(SegmentDetector(longest), pieces) == expected
+
+
 def test_rules_follow_the_skill_set():
     plan = "dv(1);?bt()>9{sp('A1')};np()"
     assert detect(SegmentDetector(ROVER), list(plan)) == ["dv(1)", ";?bt()>9{sp('A1')", "};np()"]
@@ -116,10 +128,11 @@ class _Counting:
     """Counts the characters that searches and slices look at; stands in for a pattern."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
-        self.pattern, self.seen = pattern, 0
+        self.pattern, self.seen, self.widest = pattern, 0, 0
 
     def search(self, text: str, position: int):
         match = self.pattern.search(text, position)
+        self.widest = max(self.widest, len(text) - position)
         self.seen += (match.end() if match else len(text)) - position
         return match
 
@@ -149,6 +162,7 @@ def test_each_character_is_looked_at_a_bounded_number_of_times(monkeypatch, unit
     text = unit * (20_000 // len(unit))
     for start in range(0, len(text), at_once):
         detector.feed(_Text(text[start : start + at_once]))
+    assert patterns[1].widest <= MAX_NAME + 1  # it tries every place in there
     # A name before a bracket is read again, up to its longest; so is a word at the end of a text.
     looks = _Text.seen + sum(pattern.seen for pattern in patterns)
     assert looks <= 4 * len(text) + text.count("(") * (MAX_NAME + 2)
@@ -199,6 +213,7 @@ def test_sentences_keep_decimals_and_closing_quotes():
 
 
 @given(PROSE, CUTS)
+@example("a\nb \nc\n \nd", [])
 def test_paragraphs_for_any_split(text, cuts):
     expected = paragraphs(text)
     assert detect(ParagraphDetector(), split(text, cuts)) == expected
