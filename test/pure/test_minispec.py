@@ -1,13 +1,16 @@
 """The plan language as written: what is legal, where a fault is, when a call is known."""
 
-from dataclasses import replace
+import math
+import re
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_language import CUTS, INDY7, PUBLISHED, ROVER, TELLO, plans, split
+from plan_language import CUTS, INDY7, PUBLISHED, ROOT, ROVER, TELLO, plans, split
 
 from timely_llm.minispec import Call, PlanChecker, PlanError, parse
+from timely_llm.skills import Bounds
 
 _PIECES = """mf(50) mf( 5 0 . _1 = == ? { } ; -> - ' cat & | s('cat') iv('a') 3{ , ) ( True + * !
     < od('a') $ l(' _ rp() \""""
@@ -245,3 +248,22 @@ def test_a_plan_that_is_cut_off_is_never_taken_for_more_than_it_is(plan):
 def test_limits_of_the_arm():
     assert fault("pi('apple')mf(50)", INDY7).startswith("11 unexpected 'mf'")
     assert fault("mf(50)", INDY7) == "0 'mf' is not a skill of indy7"
+
+
+def test_examples_of_the_reference_are_legal():
+    text = (ROOT / "docs" / "minispec.md").read_text()
+    examples = re.findall(r"```minispec\n(.*?)```", text, re.DOTALL)
+    for plan in "".join(examples).splitlines():
+        parse(plan, TELLO)
+    for call in (
+        "mf(100)",
+        "_1=od('cat')",
+        "?iv('cat')->{g('cat')}",
+        "3{mf(50);tc(90)}",
+        "->'done'",
+    ):
+        assert f"`{call}`" in text
+        parse(call, TELLO)
+    for name, value in asdict(Bounds()).items():
+        default = "none" if value in (None, math.inf) else f"{value:g}"
+        assert re.search(rf"\| `{name}` \| {default}\b", text), name

@@ -428,3 +428,11 @@ def test_files_of_any_machine_are_read_alike():
     windows = ROVER_YAML.replace("\n", "\r\n")
     assert SkillSet.from_yaml(windows).skills == ROVER.skills
     assert SkillSet.from_yaml(windows)["st"].sample_duration((), rng) <= 0.9
+
+
+def test_the_example_of_the_reference_is_a_skill_set():
+    text = (ROOT / "docs" / "skill_sets.md").read_text()
+    example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
+    assert SkillSet.from_yaml(example).names == ("dv", "sp", "bt")
+    wrong = example.replace("minimum: -2.5", "minimun: -2.5")
+    assert refused(wrong, "rover.yaml").split(" (")[0] in text
