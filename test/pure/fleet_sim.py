@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robot_adapters.base import Progress
+from sim_parts import PROMPTS, FaultyEngine, TimedBody, text_of, tokens_of, walker
+
 from robot_adapters.executor import RobotExecutor
 from robot_adapters.plan_run import Timing
 from timely_llm import events as ev
 from timely_llm import policies
-from timely_llm.engine.base import GenerationRequest
+from timely_llm.engine.base import GenerationRequest, Output
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.fleet import Fleet
 from timely_llm.goals import PlannerConfig
@@ -36,134 +36,15 @@ from timely_llm.messages import (
     PlanResult,
     Segment,
     SegmentCommand,
-    SkillCall,
 )
 from timely_llm.planner import Planner
 from timely_llm.prompts import PromptTemplate
 from timely_llm.skills import SkillSet
 
-# Round numbers, so that logs can be worked out by hand: ``go(s)`` takes s seconds.
-WALKER = """\
-kind: walker
-skills:
-  - name: go
-    long_name: walk
-    description: walk for a time
-    arguments:
-      - {name: seconds, type: float, unit: s, minimum: 0.1, maximum: 60}
-    duration: {argument: seconds}
-  - name: see
-    long_name: see
-    description: whether the object is in view
-    arguments:
-      - {name: object, type: str, maximum: 20}
-    returns: bool
-    duration: {constant: 0.001}
-  - name: find
-    long_name: find
-    description: turn until the object is in view
-    arguments:
-      - {name: object, type: str, maximum: 20}
-    returns: bool
-    duration: {constant: 1}
-  - name: say
-    long_name: say
-    description: say a text
-    arguments:
-      - {name: text, type: str, maximum: 40}
-    duration: {constant: 0.001}
-  - name: rp
-    long_name: re_plan
-    description: ask for a new plan
-    role: replan
-    duration: {constant: 0.001}
-"""
-
-# The fixed prompt is as long as the kind's description; a goal's own words are its instruction.
-PROMPTS = (
-    "{% block system %}{{ skills.description }}{% endblock %}"
-    "{% block user %}{{ scene }}{{ instruction }}{% endblock %}"
-)
-
 STEP = StepLatency(base=0.02, per_sequence=0.01, per_prefill_token=0.001, source="test")
 NETWORK = 0.008  # s, one way (TimelyLLM, section 7.1)
 STATUS_PERIOD = 0.5  # s, of the planner's heartbeat
 REGISTER_AGAIN = 1.0  # s, after a refusal
-
-
-def walker(description: str = "walker", kind: str = "walker") -> SkillSet:
-    text = WALKER.replace("kind: walker", f"kind: {kind}\ndescription: {description}", 1)
-    return SkillSet.from_yaml(text, source=kind)
-
-
-def tokens_of(plan: str) -> list[str]:
-    """A word or a single mark is a token: ``go(2);`` are five."""
-    return re.findall(r"\w+|\W", plan)
-
-
-class TimedBody:
-    """A stand-in for a robot: calls take their expected duration; ``values`` by ``name(...)`` as
-    called, else True. ``faults`` by the same: the call fails at its end with these words."""
-
-    PARAMETERS = ()
-
-    def __init__(
-        self, skills: SkillSet, values: Mapping[str, object], faults: Mapping[str, str]
-    ) -> None:
-        self.skills, self.values, self.faults = skills, values, faults
-        self.done: list[tuple[float, str]] = []  # calls that were begun, and when
-        self._call: SkillCall | None = None
-        self._started = 0.0
-        self._over = False  # the call is; it has been seen so
-
-    def check(self, call: SkillCall) -> str | None:
-        return None
-
-    def travel(self, call: SkillCall) -> float:
-        return 0.0
-
-    def start(self, call: SkillCall, now: float) -> None:
-        self._call, self._started, self._over = call, now, False
-        self.done.append((round(now, 6), _text(call)))
-
-    def poll(self, now: float) -> Progress:
-        call = self._call
-        if call is None:
-            return Progress(True)
-        elapsed, duration = now - self._started, max(0.0, call.expected_duration)
-        if elapsed < duration - 1e-9:
-            return Progress(False, elapsed=elapsed, remaining=duration - elapsed)
-        self._over = True
-        value = None
-        if self.skills[call.name].returns != "none":
-            value = self.values.get(_text(call), True)
-        return Progress(True, value, self.faults.get(_text(call), ""), elapsed)
-
-    def next_poll(self, now: float) -> float | None:
-        if self._call is None or self._over:
-            return None
-        return max(now, self._started + max(0.0, self._call.expected_duration))
-
-    def halt(self, now: float) -> None:
-        self._call = None
-
-    def hold(self, now: float) -> None:
-        self._call = None
-
-    def resume(self, now: float) -> None: ...
-
-    def observe(self) -> str:
-        return ""
-
-    def diagnostics(self) -> Mapping[str, str]:
-        return {}
-
-    def close(self, now: float) -> None:
-        self._call = None
-
-
-def _text(call: SkillCall) -> str:
-    return f"{call.name}({','.join(call.evaluated)})"
 
 
 @dataclass(slots=True)
@@ -178,6 +59,7 @@ class SimRobot:
     mute: bool = False
     deaf: bool = False
     alive: bool = True
+    registering: bool = True
     session: int = 0
     refusals: list[tuple[ErrorCode, str]] = field(default_factory=list)
     wakes: int = 0  # numbers its appointments: only the latest holds
@@ -186,7 +68,8 @@ class SimRobot:
 class FleetSim:
     """``plans`` gives the text (or the tokens) of a plan by instruction.
 
-    ``lose(robot_id, message)`` says which ``Segment`` or ``Execution`` the network loses.
+    ``lose(robot_id, message)`` says which ``Segment`` or ``Execution`` the network loses; ``fault``
+    is ``FaultyEngine``'s.
     """
 
     def __init__(
@@ -199,18 +82,18 @@ class FleetSim:
         latency: StepLatency = STEP,
         prior: StepLatency | None = None,
         network: float = NETWORK,
+        fault: Callable[[int], Mapping[str, Output] | None] | None = None,
         **engine: object,
     ) -> None:
         self.now = 0.0
         self.plan_texts = dict(plans)
-        self.engine = SimulatedEngine(
-            self._script, latency, **({"block_size": 4, "count_tokens": len} | engine)
-        )
+        options = {"block_size": 4, "count_tokens": len} | engine
+        self.engine = SimulatedEngine(self._script, latency, **options)
         kinds = kinds or [walker()]
         sessions = itertools.count(1)
         self.planner = Planner(
             policies.get(policy),
-            self.engine,
+            FaultyEngine(self.engine, fault) if fault else self.engine,
             PromptTemplate(PROMPTS),
             Fleet({kind.kind: kind for kind in kinds}, lambda: next(sessions)),
             config or PlannerConfig(network=network),
@@ -348,7 +231,7 @@ class FleetSim:
     def reports(self, robot_id: str, *states: ExecutionState) -> list[str]:
         """What a robot reported: ``0.07 STARTED go(2)``."""
         return [
-            f"{time:.3f} {e.state.name} {_text(e.call) if e.call.name else ''}".rstrip()
+            f"{time:.3f} {e.state.name} {text_of(e.call) if e.call.name else ''}".rstrip()
             for time, robot, e in self.reported
             if robot == robot_id and (not states or e.state in states)
         ]
@@ -433,6 +316,9 @@ class FleetSim:
     def _register(self, robot: SimRobot) -> None:
         if not robot.alive:
             return
+        if robot.mute or robot.deaf:  # the service cannot be reached
+            self.at(self.now + REGISTER_AGAIN, _bind(self._register, robot))
+            return
         ticket = next(self._tickets)
         self._registering[ticket] = robot
         self.tell(ev.RegisterRobot(ticket, robot.robot_id, robot.kind, instance=robot.instance))
@@ -440,9 +326,9 @@ class FleetSim:
     def _registered(self, robot: SimRobot, answer: ev.Registered) -> None:
         if answer.code is not ErrorCode.NONE:
             robot.refusals.append((answer.code, answer.error))
-            self.at(self.now + REGISTER_AGAIN, lambda: self._register(robot))
+            self.at(self.now + REGISTER_AGAIN, _bind(self._register, robot))
         elif robot.alive:
-            robot.session = answer.session
+            robot.session, robot.registering = answer.session, False
             self._publish(
                 robot, robot.executor.new_session(answer.session, self.now, planner="planner")
             )
@@ -467,6 +353,9 @@ class FleetSim:
             self.reported.append((self.now, robot.robot_id, report))
             if not robot.mute and not self.lose(robot.robot_id, report):
                 self.tell(ev.ExecutionArrived(robot.robot_id, report), self.now + self.network)
+        if robot.executor.needs_registration and not robot.registering:
+            robot.registering = True
+            self.at(self.now + REGISTER_AGAIN, _bind(self._register, robot))
         wake = robot.executor.next_wake(self.now)
         robot.wakes += 1
         if wake is not None:

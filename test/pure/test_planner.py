@@ -6,7 +6,8 @@ prompt: three tokens, as the goal's is one and two of the fixed prompt fill no b
 """
 
 import pytest
-from fleet_sim import NETWORK, STEP, FleetSim, is_text, tokens_of, walker
+from fleet_sim import NETWORK, STEP, FleetSim, is_text
+from sim_parts import tokens_of, walker
 
 from timely_llm import policies
 from timely_llm.engine.base import EngineDead, EngineError, Output, StepResult
@@ -477,29 +478,8 @@ def test_goals_pay_only_for_their_own_words():
 # The engine fails.
 
 
-class Failing:
-    """A stand-in around the engine: ``fault(step number)`` raises or returns outputs to add."""
-
-    def __init__(self, engine, fault) -> None:
-        self._engine, self._fault, self._steps = engine, fault, 0
-
-    def __getattr__(self, name):
-        return getattr(self._engine, name)
-
-    def step(self, run, hold=(), evict=(), prefill_budget=None) -> StepResult:
-        self._steps += 1
-        outputs = self._fault(self._steps)
-        if outputs:
-            return StepResult(outputs, 0.02, {name: 1 for name in outputs})
-        return self._engine.step(run, hold, evict, prefill_budget)
-
-
 def failing(fault, *robots: str) -> FleetSim:
-    run = sim(*robots)
-    engine = Failing(run.engine, fault)
-    plans = run.planner.plans
-    run.planner.engine = plans.engine = plans.pins._engine = engine
-    return run
+    return sim(*robots, fault=fault)
 
 
 def test_an_engine_error_ends_the_plans_in_the_engine_and_halts_their_robots():
@@ -562,8 +542,8 @@ def test_a_request_that_fails_by_itself_ends_alone():
 
 def test_a_fixed_prompt_that_fails_leaves_goals_to_compute_it():
     def fault(step: int):
-        keys = [name for name in run.engine._live if name.startswith("pin")]
-        return {keys[0]: Output("", 0, "error", "no")} if step == 1 else None
+        (key,) = run.planner.plans.pins.missing if step == 1 else ("",)
+        return {key: Output("", 0, "error", "no")} if key else None
 
     run = failing(fault)
     plan = run.goal("r1", "b", at=1.0)
@@ -577,7 +557,6 @@ def test_a_step_that_computes_nothing_is_not_repeated_at_once():
     run = failing(lambda step: None)
     run.run(0.9)
     run.planner.engine.step = lambda *arguments: StepResult()
-    run.planner.engine._engine.__dict__["_in_flight"] = {}
     run.goal("r1", "b", at=1.0)
     run.run(1.0 + 10.5 * RETRY)
     starts = [at for at, _ in run.busy if at >= 1.0]

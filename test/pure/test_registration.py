@@ -1,7 +1,8 @@
 """Robots coming and going: sessions, ids, skill sets, fixed prompts."""
 
 import pytest
-from fleet_sim import NETWORK, WALKER, FleetSim, walker
+from fleet_sim import NETWORK, FleetSim
+from sim_parts import WALKER, walker
 
 from robot_adapters.executor import RobotExecutor
 from timely_llm import events as ev
