@@ -97,10 +97,13 @@ class EngineThread(threading.Thread):
             if planner.failure is not None:
                 raise planner.failure
             if turn.busy:
-                self._step_times.append(turn.duration)
-                self._overheads.append(time.perf_counter() - begun - turn.duration)
+                self._measured(planner, turn.duration, time.perf_counter() - begun - turn.duration)
             self._show(planner, turn)
             wait = 0.0 if turn.busy else self._until(turn)
+
+    def _measured(self, planner: Planner, step_time: float, overhead: float) -> None:
+        self._step_times.append(step_time)
+        self._overheads.append(overhead)
 
     def _events(self, wait: float) -> list[ev.Event | None]:
         """All events there are; waits up to ``wait`` s for the first one."""

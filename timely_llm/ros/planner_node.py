@@ -7,6 +7,7 @@ messages. Segments are published from that thread at once, all else from the exe
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections import deque
@@ -44,6 +45,8 @@ from timely_llm.ros.plan_server import PlanServer
 from timely_llm.ros.process import new_instance, run_node
 
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+# s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
+_SWITCH_INTERVAL = 2e-4
 _INACTIVE = "the planner is not configured"
 
 
@@ -53,6 +56,8 @@ class PlannerNode(LifecycleNode):
     ``executor`` is the one that spins this node. ``done`` completes when there is nothing left to
     do after ``finish``, or after the engine failed; its result is the exit status.
     """
+
+    Thread = EngineThread
 
     def __init__(self, executor: Executor, **arguments: Any) -> None:
         super().__init__("planner", **arguments)
@@ -100,7 +105,7 @@ class PlannerNode(LifecycleNode):
     # Lifecycle.
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        thread = EngineThread(
+        thread = self.Thread(
             lambda: make_planner(self.parameters), self._now, self._commands, self._engine_failed
         )
         thread.start()
@@ -349,4 +354,5 @@ class PlannerNode(LifecycleNode):
 
 def main(args: list[str] | None = None) -> int:
     """The executable ``planner_node``; returns the exit status."""
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     return run_node("planner", PlannerNode, args)

@@ -1,0 +1,44 @@
+"""What a benchmark returns, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure. ``met`` is None where there is no target."""
+
+    name: str
+    value: str
+    target: str = ""
+    met: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The figures of one benchmark; ``data`` holds the numbers behind them."""
+
+    title: str
+    figures: list[Figure]
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def show(self, console: Console) -> None:
+        table = Table(title=self.title, title_justify="left")
+        for column in ("figure", "value", "target", ""):
+            table.add_column(column)
+        for figure in self.figures:
+            verdict = {None: "", True: "met", False: "MISSED"}[figure.met]
+            table.add_row(figure.name, figure.value, figure.target, verdict)
+        console.print(table)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "figures": [asdict(figure) for figure in self.figures],
+            "data": self.data,
+        }

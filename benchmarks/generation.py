@@ -1,0 +1,86 @@
+"""Plans on the bare engine, and prompts for them: what several benchmarks share."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from timely_llm.engine.base import Engine, GenerationRequest, Output
+from timely_llm.paths import share
+from timely_llm.prompts import PromptTemplate
+from timely_llm.segment import SegmentDetector
+from timely_llm.skills import SkillSet
+
+MAX_TOKENS = 512
+_numbers = itertools.count(1)
+
+
+class Bench:
+    """A model on vLLM with a robot kind's fixed prompt pinned, as the planner has it."""
+
+    def __init__(self, engine: Engine, model: str, kind: str) -> None:
+        self.engine = engine
+        self.skills = SkillSet.from_file(share("config", "skills", f"{kind}.yaml"))
+        self.prompts = PromptTemplate.resolve("", model)
+        self.system = self.prompts.system(self.skills)
+        self.grammar = self.skills.grammar()
+        self._pin()
+
+    def _pin(self) -> None:
+        name = self.submit(None)
+        while not self.engine.step([name]).outputs:
+            pass
+
+    def submit(self, instruction: str | None, scene: str = "[]", **fields: int) -> str:
+        """Hand a request to the engine; None: the fixed prompt alone. Returns its id."""
+        number = next(_numbers)
+        user = None if instruction is None else self.prompts.user(self.skills, scene, instruction)
+        request = GenerationRequest(
+            f"r{number}", number, self.system, user, self.grammar, MAX_TOKENS, **fields
+        )
+        self.engine.submit(request)
+        return request.id
+
+    def detector(self) -> SegmentDetector:
+        return SegmentDetector(self.skills)
+
+    def outputs(self, name: str) -> Iterator[Output]:
+        """The outputs of a generation that runs alone, step by step, to its end."""
+        while True:
+            output = self.engine.step([name]).outputs.get(name)
+            if output is not None:
+                yield output
+                if output.finish is not None:
+                    return
+
+    def first_segment(self, instruction: str) -> float:
+        """s from handing over the request until its first segment is complete."""
+        begun = time.perf_counter()
+        name, detector = self.submit(instruction), self.detector()
+        for output in self.outputs(name):
+            if detector.feed(output.text) or output.finish is not None:
+                break
+        elapsed = time.perf_counter() - begun
+        self.engine.abort(name)
+        while self.engine.pending:
+            self.engine.step(())
+        return elapsed
+
+
+def bundled_model() -> str:
+    return str(share("models", "tiny_planner"))
+
+
+@contextmanager
+def running(model: str | Path, kind: str, max_batch: int = 8) -> Iterator[Bench]:
+    """A bench on a vLLM of its own."""
+    from timely_llm.engine.vllm_engine import VllmEngine
+
+    engine = VllmEngine(str(model), max_batch=max_batch)
+    try:
+        yield Bench(engine, str(model), kind)
+    finally:
+        engine.close()

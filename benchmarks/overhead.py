@@ -1,0 +1,66 @@
+"""Our own share of an engine step: schedule, detect, check, dispatch and publish."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+from benchmarks.domain import separate
+from benchmarks.figures import Figure, Report
+from benchmarks.generation import bundled_model
+from benchmarks.stats import summary
+
+ROBOTS = 16
+TARGET = 0.2e-3  # s
+
+
+def run(goals: int = 30) -> Report:
+    """The planner node in this process, 16 robots and their clients in another one."""
+    separate()
+    import rclpy
+    from rclpy.experimental import EventsExecutor
+
+    from timely_llm.ros.engine_thread import EngineThread
+    from timely_llm.ros.planner_node import PlannerNode
+
+    samples: list[tuple[int, float, float]] = []  # live plans, step s, our share s
+
+    class MeasuredThread(EngineThread):
+        def _measured(self, planner, step_time, overhead):
+            samples.append((len(planner.plans.writing), step_time, overhead))
+            super()._measured(planner, step_time, overhead)
+
+    class MeasuredNode(PlannerNode):
+        Thread = MeasuredThread
+
+    rclpy.init(args=["--ros-args", "-p", f"model:={bundled_model()}", "-p", f"max_batch:={ROBOTS}"])
+    executor = EventsExecutor()
+    node = MeasuredNode(executor)
+    node.trigger_configure()
+    if node.failure is not None:
+        raise node.failure
+    node.trigger_activate()
+    executor.add_node(node)
+    load = subprocess.Popen([sys.executable, "-m", "benchmarks.robots", str(ROBOTS), str(goals)])
+    threading.Thread(target=lambda: (load.wait(), node.finish()), daemon=True).start()
+    executor.spin_until_future_complete(node.done, 1e9)
+    node.destroy_node()
+    rclpy.shutdown()
+    if load.returncode:
+        raise RuntimeError("the robots failed")
+    full = [(step, own) for live, step, own in samples if live == ROBOTS]
+    steps, own = summary([step for step, _ in full]), summary([own for _, own in full])
+    figures = [
+        Figure("engine steps with 16 live generations", f"{own.count} of {len(samples)}"),
+        Figure("engine step, median", f"{steps.median * 1e3:.3f} ms"),
+        Figure(
+            "our own share, mean",
+            f"{own.mean * 1e3:.3f} ms",
+            f"at most {TARGET * 1e3} ms",
+            own.mean <= TARGET,
+        ),
+        Figure("our own share, median", f"{own.median * 1e3:.3f} ms"),
+        Figure("our own share, p99", f"{own.p99 * 1e3:.3f} ms"),
+    ]
+    return Report(f"Our own share of a step: {ROBOTS} robots", figures, {"samples": samples})
