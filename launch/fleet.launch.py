@@ -61,12 +61,13 @@ def generate_launch_description() -> LaunchDescription:
                 choices=["true", "false"],
                 description="start the planner, too",
             ),
+            # First: a wrong fleet file shall be refused before anything is started.
+            OpaqueFunction(function=robots),
             IncludeLaunchDescription(
                 planner,
                 launch_arguments=[(name, LaunchConfiguration(name)) for name in OF_PLANNER],
                 condition=IfCondition(LaunchConfiguration("planner")),
             ),
-            OpaqueFunction(function=robots),
         ]
     )
 
