@@ -18,7 +18,7 @@ Fence = tuple[tuple[float, float], ...]
 
 #: Ryze Tello: 82.6 degrees over the diagonal of a 4:3 picture.
 TELLO_CAMERA = Camera(horizontal=70.2, vertical=55.6, reach=8.0)
-STANDOFF = 0.5  # m, between a drone and what it goes to
+STANDOFF = 0.5  # m, the least between a drone and what it goes to
 SCAN_STEP = 45.0  # degrees; eight steps are a full turn
 CLEARANCE = 0.1  # m, between a gripper and the top of what it is above
 
@@ -130,14 +130,17 @@ class Drone:
         return replace(self.pose, x=x + dx, y=y + dy, z=z + up * distance)
 
     def _beside(self, thing: Thing) -> Pose:
-        """Facing the thing, ``STANDOFF`` away from it and from whatever stands before it."""
+        """Facing the thing, at least ``STANDOFF`` away from it and from whatever stands before it,
+        and not so near that it would drop out of the picture."""
         x, y, z = self.pose.point
-        dx, dy = thing.center[0] - x, thing.center[1] - y
+        dx, dy, dz = (c - p for c, p in zip(thing.center, self.pose.point, strict=True))
         distance = math.hypot(dx, dy)
         level = (thing.center[0], thing.center[1], z)
         hits = [first_hit((x, y, z), level, other) for other in self.world]
-        share = min((hit for hit in hits if hit is not None), default=1.0)
-        way = max(0.0, min(1.0, share - STANDOFF / distance)) if distance else 0.0
+        free = distance * min((hit for hit in hits if hit is not None), default=1.0)
+        seen_from = 1.1 * abs(dz) / math.tan(math.radians(self._camera.vertical / 2))
+        ahead = max(0.0, min(free - STANDOFF, distance - seen_from))
+        way = ahead / distance if distance else 0.0
         turn = _short_way(math.degrees(math.atan2(dy, dx)) - self.pose.yaw)
         return Pose(x + way * dx, y + way * dy, z, self.pose.yaw + turn)
 

@@ -148,13 +148,18 @@ class RobotExecutor:
 
     def next_wake(self, now: float) -> float | None:
         """When to tick next, in s; None: only an input can change anything."""
-        times = [self.adapter.next_poll(now)]
-        times.append(self._heartbeat_due)
+        times = [self._next_poll(now), self._heartbeat_due]
         if self._reports.session is not None and not self.lost:
             times.append(self._heard + self.timing.planner_timeout)
         if self._plan and self._plan.step:
             times.append(self._plan.deadline)
         return min((time for time in times if time is not None), default=None)
+
+    def _next_poll(self, now: float) -> float | None:
+        try:
+            return self.adapter.next_poll(now)
+        except Exception:  # then poll will say what is wrong, with the next heartbeat
+            return now + self.timing.heartbeat_period
 
     # ---- a plan's life -------------------------------------------------------------------------
 

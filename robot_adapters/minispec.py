@@ -133,12 +133,13 @@ class Interpreter:
     def held_duration(self) -> float:
         """s: what the robot has to do beyond the current call with the text it holds.
 
-        Expected durations of the timed calls it would reach if every condition were true, up to a
-        return, a replan, a bound or the end of the text.
+        Expected durations of the timed calls it would reach if every condition that is not decided
+        yet were true, up to a return, a replan, a bound or the end of the text.
         """
-        if self._over is not None:
+        place = self._resumes_at()
+        if self._over is not None or place is None:
             return 0.0
-        total, steps, place = 0.0, self._steps, self._next
+        total, steps = 0.0, self._steps
         loops = list(self._loops)
         while place < len(self._program) and steps < self._bounds.max_steps:
             instruction = self._program[place]
@@ -166,6 +167,18 @@ class Interpreter:
                     loops.pop()
         return total
 
+    def _resumes_at(self) -> int | None:
+        """The instruction it goes on with, past blocks that are not to run; None: not here yet."""
+        place: int | None = self._next
+        decided = self._current is None
+        while decided and place is not None and place < len(self._program):
+            jump = self._program[place]
+            if not isinstance(jump, code.Skip | code.Enter) or not self._taken(jump):
+                break
+            place = jump.target
+            decided = isinstance(jump, code.Skip)  # its value decides the next one too
+        return place
+
     # ---- one instruction -----------------------------------------------------------------------
 
     def _execute(self, instruction: code.Instruction) -> Step | None:
@@ -190,36 +203,40 @@ class Interpreter:
                 return self._invoke(instruction)
             case code.Return():
                 raise _Stop(Returned(stack.pop()))
-            case _:
-                return self._jump(instruction)
+            case code.Skip() | code.Enter():
+                return self._decide(instruction)
+            case code.Repeat() | code.Again():
+                self._repeat(instruction)
+                return None
         self._next += 1
         return None
 
-    def _jump(self, instruction: code.Instruction) -> Step | None:
-        target: int | None = self._next + 1
-        match instruction:
-            case code.Skip(when, end) if truth(self._stack[-1]) is when:
-                target = end
-            case code.Enter(end) if not truth(self._stack[-1]):
-                if end is not None:
-                    self._stack.pop()
-                target = end
-            case code.Skip() | code.Enter():
-                self._stack.pop()
-            case code.Repeat(count, position):
-                self._count_step(position)
-                self._loops.append(count)
-            case code.Again(start, position):
-                self._loops[-1] -= 1
-                if self._loops[-1]:
-                    self._count_step(position)
-                    target = start
-                else:
-                    self._loops.pop()
-        if target is None:
+    def _taken(self, jump: code.Skip | code.Enter) -> bool:
+        """Whether the top sends it to its target."""
+        top = truth(self._stack[-1])
+        return top is jump.when if isinstance(jump, code.Skip) else not top
+
+    def _decide(self, jump: code.Skip | code.Enter) -> Step | None:
+        taken = self._taken(jump)
+        if taken and jump.target is None:
             return NeedText()  # where it goes on has not come yet
-        self._next = target
+        if not (taken and isinstance(jump, code.Skip)):
+            self._stack.pop()
+        self._next = jump.target if taken else self._next + 1
         return None
+
+    def _repeat(self, instruction: code.Repeat | code.Again) -> None:
+        again = isinstance(instruction, code.Again)
+        if again:
+            self._loops[-1] -= 1
+            if not self._loops[-1]:
+                self._loops.pop()
+                self._next += 1
+                return
+        else:
+            self._loops.append(instruction.count)
+        self._count_step(instruction.position)
+        self._next = instruction.start if again else self._next + 1
 
     def _invoke(self, instruction: code.Invoke) -> Step:
         skill, call = instruction.skill, instruction.call

@@ -83,11 +83,12 @@ class PlanRun:
         call = self.step.call
         if ask is None or self._adapter.skills[call.name].role != "probe":
             return guarded(self._adapter.start, call, now)
-        text, scene = " ".join(call.evaluated), self._adapter.observe()
-        timeout = self._timing.probe_timeout
+        return guarded(self._question, ask, " ".join(call.evaluated))
+
+    def _question(self, ask: Callable[[Question], None], text: str) -> None:
+        scene, timeout = self._adapter.observe(), self._timing.probe_timeout
         self.question = Question(self.plan_id, self.step.number, text, scene, timeout)
         ask(self.question)
-        return ""
 
     def leave(self, progress: Progress) -> None:
         """The call in progress is done; its value goes to the plan."""
