@@ -1,0 +1,363 @@
+"""Random fleets, goals, cancels, losses, restarts and failures: what must hold whatever happens."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from fleet_sim import FleetSim, is_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sim_parts import walker
+
+from robot_adapters.executor import RobotExecutor
+from timely_llm import events as ev
+from timely_llm import policies
+from timely_llm.engine.base import EngineError, Output
+from timely_llm.goals import Limits, PlannerConfig
+from timely_llm.messages import (
+    ErrorCode,
+    Execution,
+    ExecutionState,
+    PlanEventType,
+    Segment,
+    WhenBusy,
+)
+from timely_llm.utility import Urgency
+
+ROBOTS = ("r1", "r2", "r3")
+GOOD = (
+    "go(1)",
+    "go(0.5);go(0.5);go(2)",
+    "say('a');say('b')",
+    "?find('cat'){go(1);say('cat')}go(0.2);->'done'",
+    "3{go(0.1);say('x')}",
+    "go(0.1);->True;" + "go(3);" * 12,
+    "_1=0.5;go(_1);go(_1+0.1)",
+    ";".join(["go(0.3)"] * 9),
+)
+BAD = (
+    "go(99)",
+    "go(1);jump(1);go(1)",
+    "go(1);?see(",
+    "_1=99;go(0.1);go(_1);go(1)",
+    "go(0.2);rp();go(1)",
+    "",
+    ";".join(["say('far too long a plan')"] * 20),
+)
+PLANS = {f"goal {n} ": text for n, text in enumerate(GOOD + BAD)}
+INSTRUCTIONS = tuple(PLANS)
+
+TIMES = st.floats(0, 8).map(lambda t: round(t, 2))
+ROBOT = st.sampled_from(ROBOTS)
+
+
+@dataclass
+class Story:
+    """One random run: how the fleet is made, and what happens when."""
+
+    policy: str
+    engine: dict
+    network: float
+    instances: bool  # a restarted robot has a new instance
+    actions: list = field(default_factory=list)
+    faults: dict = field(default_factory=dict)  # of the engine, by step
+
+
+def action(kind: str, **fields):
+    return st.fixed_dictionaries({"kind": st.just(kind), "at": TIMES, "robot": ROBOT} | fields)
+
+
+GOAL = action(
+    "goal",
+    robot=st.sampled_from((*ROBOTS, "r9")),
+    instruction=st.sampled_from(INSTRUCTIONS),
+    urgency=st.sampled_from(Urgency),
+    when_busy=st.sampled_from(WhenBusy),
+)
+WINDOW = {"length": st.floats(0.05, 5).map(lambda t: round(t, 2))}
+TROUBLE = st.one_of(
+    action("mute", **WINDOW),
+    action("deaf", **WINDOW),
+    action("lose", state=st.sampled_from(ExecutionState), **WINDOW),
+    action("lose_segment", index=st.integers(0, 3), **WINDOW),
+    action("restart"),
+    action("stop"),
+    action("stop_all"),
+    action("own_stop"),
+    action("rearm"),
+    action("unregister"),
+    action("deactivate"),
+    action("activate"),
+    action("fail", call=st.sampled_from(["go(1)", "find(cat)", "go(0.3)"])),
+)
+CANCEL = action("cancel", goal=st.integers(0, 9))
+
+STORIES = st.builds(
+    Story,
+    policy=st.sampled_from(policies.names()),
+    engine=st.fixed_dictionaries(
+        {
+            "max_batch": st.integers(1, 3),
+            "kv_blocks": st.sampled_from([30, 40, 400]),
+            "lag": st.booleans(),
+        }
+    ),
+    network=st.sampled_from([0.008, 0.1]),
+    instances=st.booleans(),
+    actions=st.tuples(
+        st.lists(GOAL, min_size=1, max_size=8),
+        st.lists(CANCEL, max_size=3),
+        st.lists(TROUBLE, max_size=5),
+    ).map(lambda lists: [one for some in lists for one in some]),
+    faults=st.dictionaries(st.integers(1, 60), st.sampled_from(["raise", "output"]), max_size=2),
+)
+
+
+class Run:
+    """Plays a story."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.windows: list[tuple[float, float, dict]] = []
+        config = PlannerConfig(
+            Limits(queue=3), network=story.network, max_tokens=80, prefill_chunk=8
+        )
+        self.sim = FleetSim(
+            PLANS,
+            story.policy,
+            kinds=[walker(), walker("another kind", kind="crawler")],
+            config=config,
+            network=story.network,
+            fault=self._fault,
+            **story.engine,
+        )
+        self.sim.lose = self._loses
+        for robot_id in ROBOTS:
+            kind = "crawler" if robot_id == "r3" else "walker"
+            self.sim.add_robot(robot_id, kind, faults={})
+        goals = [one for one in story.actions if one["kind"] == "goal"]
+        self.ids = [
+            self.sim.goal(
+                one["robot"],
+                one["instruction"],
+                at=one["at"],
+                urgency=one["urgency"],
+                when_busy=one["when_busy"],
+            )
+            for one in goals
+        ]
+        for one in story.actions:
+            if one["kind"] != "goal":
+                getattr(self, "do_" + one["kind"])(one)
+        self.sim.finish(settle=8.0)
+
+    def _fault(self, step: int):
+        what = self.story.faults.get(step)
+        if what == "raise":
+            raise EngineError("out of luck")
+        live = [name for name in self.sim.engine._live if not name.startswith("pin")]
+        if what == "output" and live:
+            self.sim.engine.abort(live[0])  # an engine drops what failed
+            return {live[0]: Output("", 0, "error", "broke")}
+        return None
+
+    def _loses(self, robot_id: str, message: Segment | Execution) -> bool:
+        return any(
+            begin <= self.sim.now < end
+            and one["robot"] == robot_id
+            and (
+                (isinstance(message, Segment) and message.index == one.get("index"))
+                or (isinstance(message, Execution) and message.state is one.get("state"))
+            )
+            for begin, end, one in self.windows
+        )
+
+    def _window(self, one: dict) -> None:
+        self.windows.append((one["at"], one["at"] + one["length"], one))
+
+    do_lose = do_lose_segment = _window
+
+    def _flag(self, one: dict) -> None:
+        def put(value: bool) -> None:
+            setattr(self.sim.robots[one["robot"]], one["kind"], value)
+
+        self.sim.at(one["at"], lambda: put(True))
+        self.sim.at(one["at"] + one["length"], lambda: put(False))
+
+    do_mute = do_deaf = _flag
+
+    def do_cancel(self, one: dict) -> None:
+        self.sim.cancel(self.ids[one["goal"] % len(self.ids)], at=one["at"])
+
+    def do_restart(self, one: dict) -> None:
+        instance = "" if self.story.instances else f"{one['robot']}-1"
+        self.sim.restart_robot(one["robot"], one["at"], instance)
+
+    def do_stop(self, one: dict) -> None:
+        self.sim.ask(lambda t: ev.StopRobots(t, one["robot"]), one["at"])
+
+    def do_stop_all(self, one: dict) -> None:
+        self.sim.ask(lambda t: ev.StopRobots(t), one["at"])
+
+    def _own(self, one: dict) -> None:
+        def act() -> None:
+            robot = self.sim.robots[one["robot"]]
+            method = RobotExecutor.on_stop if one["kind"] == "own_stop" else RobotExecutor.on_rearm
+            self.sim._publish(robot, method(robot.executor, self.sim.now))
+
+        self.sim.at(one["at"], act)
+
+    do_own_stop = do_rearm = _own
+
+    def do_unregister(self, one: dict) -> None:
+        self.sim.ask(lambda t: ev.UnregisterRobot(t, one["robot"]), one["at"])
+
+    def do_deactivate(self, one: dict) -> None:
+        self.sim.tell(ev.Deactivate(), one["at"])
+
+    def do_activate(self, one: dict) -> None:
+        self.sim.tell(ev.Activate(), one["at"])
+
+    def do_fail(self, one: dict) -> None:
+        def fail() -> None:
+            self.sim.robots[one["robot"]].body.faults[one["call"]] = "broken"
+
+        self.sim.at(one["at"], fail)
+
+
+# What must hold.
+
+
+def check_results(run: Run) -> None:
+    """Every goal ended, once, with words wherever it did not succeed."""
+    sim = run.sim
+    assert set(sim.results) == set(run.ids)
+    ends = Counter(c.result.plan_id for _, c in sim.log if isinstance(c, ev.EndGoal))
+    assert set(ends.values()) <= {1}
+    for result in sim.results.values():
+        assert bool(result.error_msg) == (result.error_code is not ErrorCode.NONE)
+        assert result.waiting_time >= 0
+        assert result.execution_time >= 0
+        assert result.num_segments == len(sim.segments(result.plan_id))
+        assert (result.response_time >= 0) == (result.num_segments > 0)
+
+
+def check_segments(run: Run) -> None:
+    """Indices count up from 0, nothing follows the last one, and the texts are the plan."""
+    for plan_id, result in run.sim.results.items():
+        sent = [s for _, _, s in run.sim.sent if s.plan_id == plan_id and is_text(s)]
+        assert [s.index for s in sent] == list(range(len(sent)))
+        assert all(not s.last for s in sent[:-1])
+        assert len({s.session for s in sent}) <= 1
+        text = "".join(s.text for s in sent)
+        assert result.plan.startswith(text)
+        if result.error_code is ErrorCode.NONE:
+            script = PLANS[run.sim.goals[plan_id].instruction]
+            assert script.startswith(text) and text
+            if sent[-1].last:
+                assert text == result.plan == script
+
+
+def check_motions(run: Run) -> None:
+    """No call of a plan was begun twice, and a plan that succeeded was executed to its end."""
+    begun: dict[str, list[int]] = {}
+    returned = set()
+    for _, _, report in run.sim.reported:
+        if report.state is ExecutionState.STARTED:
+            begun.setdefault(report.plan_id, []).append(report.call_number)
+        elif report.state is ExecutionState.PLAN_RETURNED:
+            returned.add(report.plan_id)
+    for numbers in begun.values():
+        assert numbers == list(range(len(numbers)))
+    for plan_id, result in run.sim.results.items():
+        if result.error_code is ErrorCode.NONE:
+            assert plan_id in returned
+
+
+def check_events(run: Run) -> None:
+    """A plan's events tell one life: accepted, perhaps queued, started, ... and one end."""
+    ends = (PlanEventType.ENDED, PlanEventType.REFUSED)
+    for plan_id, result in run.sim.results.items():
+        events = [e for e in run.sim.events if e.plan_id == plan_id]
+        kinds = [e.type for e in events]
+        assert kinds[0] is PlanEventType.ACCEPTED
+        assert kinds[-1] in ends and events[-1].result == result
+        assert sum(kind in ends for kind in kinds) == 1
+        assert kinds.count(PlanEventType.STARTED) <= 1
+        assert kinds.count(PlanEventType.SEGMENT) == result.num_segments
+        running = False
+        for kind in kinds:
+            if kind in (PlanEventType.STARTED, PlanEventType.RESUMED):
+                assert not running
+                running = True
+            elif kind is PlanEventType.SUSPENDED:
+                assert running
+                running = False
+            elif kind is PlanEventType.EVICTED:
+                running = False
+            elif kind is PlanEventType.SEGMENT:
+                assert PlanEventType.STARTED in kinds
+    for at, feedback in run.sim.feedback:
+        ended = [
+            t
+            for t, c in run.sim.log
+            if isinstance(c, ev.EndGoal) and c.result.plan_id == feedback.plan_id
+        ]
+        assert at <= ended[0]
+
+
+def check_nothing_is_left(run: Run) -> None:
+    """No plan lives on, in the planner, on a robot or in the engine, and blocks are free."""
+    sim, plans = run.sim, run.sim.planner.plans
+    assert plans.live == {} and plans.writing == {}
+    for robot in plans.fleet:
+        assert robot.current is None and not robot.queue
+    assert all(name in plans.pins for name in sim.engine._live)
+    blocks = sim.engine.info.kv_blocks - plans.pins.room
+    if not plans.pins.missing:
+        assert sim.engine.step(()).kv_blocks_used <= blocks
+    for robot in sim.robots.values():
+        if robot.alive and not robot.mute and not robot.deaf:
+            assert robot.executor.plan_id == "0" * 32
+
+
+def check(run: Run) -> None:
+    check_results(run)
+    check_segments(run)
+    check_motions(run)
+    check_events(run)
+    check_nothing_is_left(run)
+
+
+@given(STORIES)
+@settings(max_examples=150)
+def test_whatever_happens(story):
+    check(Run(story))
+
+
+@given(STORIES)
+@settings(max_examples=20)
+def test_the_same_story_twice_gives_the_same_log(story):
+    assert Run(story).sim.log == Run(story).sim.log
+
+
+@given(STORIES)
+@settings(max_examples=60)
+def test_without_trouble_good_plans_succeed_unless_refused_or_taken(story):
+    story.faults = {}
+    story.actions = [
+        one | {"robot": one["robot"].replace("r9", "r1")}
+        for one in story.actions
+        if one["kind"] == "goal" and PLANS[one["instruction"]] in GOOD
+    ]
+    story.engine["kv_blocks"] = 400
+    story.engine["max_batch"] = 3
+    run = Run(story)
+    check(run)
+    allowed = {
+        ErrorCode.NONE,
+        ErrorCode.ROBOT_BUSY,
+        ErrorCode.OUTRANKED,
+        ErrorCode.PREEMPTED,
+        ErrorCode.UNKNOWN_ROBOT,  # sent before the robot had registered
+    }
+    assert {result.error_code for result in run.sim.results.values()} <= allowed
