@@ -136,8 +136,8 @@ class Interpreter:
         Expected durations of the timed calls it would reach if every condition that is not decided
         yet were true, up to a return, a replan, a bound or the end of the text.
         """
-        place = self._resumes_at()
-        if self._over is not None or place is None:
+        place = None if self._over is not None else self._resumes_at()
+        if place is None:
             return 0.0
         total, steps = 0.0, self._steps
         loops = list(self._loops)

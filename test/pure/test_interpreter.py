@@ -272,6 +272,29 @@ def test_held_duration_takes_conditions_as_true_and_stops_at_a_return():
     assert held("20{20{20{d(1)}}}") < 500
 
 
+def test_what_a_false_condition_skips_is_not_held():
+    interpreter = Interpreter(TELLO)
+    interpreter.feed("?s('a')&iv('b'){mf(500)", 0)
+    assert isinstance(interpreter.advance(), StartCall)
+    assert interpreter.held_duration() == pytest.approx(TELLO["mf"].expected_duration([500]))
+    interpreter.complete(False)
+    assert interpreter.held_duration() == 0  # s decides for both terms
+    assert interpreter.advance() == NeedText()
+    interpreter.feed(";mf(400)", 1)
+    assert interpreter.held_duration() == 0
+    interpreter.feed("}d(2)", 2)
+    assert interpreter.held_duration() == 2
+
+
+def test_a_plan_that_is_over_holds_nothing():
+    interpreter = Interpreter(TELLO)
+    interpreter.feed("?s('a'){mf(500)}", 0)
+    interpreter.advance()
+    interpreter.complete(None)  # a skill that owes a value
+    assert interpreter.held_duration() == 0
+    assert interpreter.advance() == Fault("s returned no value", 1)
+
+
 def test_held_duration_falls_as_the_plan_goes_on():
     interpreter = Interpreter(INDY7)
     interpreter.feed("2{dr();d(1)}", 0, last=True)
