@@ -2,9 +2,11 @@
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No deadline: on a busy machine it would measure the machine. In CI the same examples every time.
-settings.register_profile("timely_llm", deadline=None, print_blob=True)
+# No deadlines: on a busy machine they would measure the machine. In CI the same examples every time.
+settings.register_profile(
+    "timely_llm", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.register_profile("ci", settings.get_profile("timely_llm"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "timely_llm")
