@@ -4,7 +4,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# No deadlines: on a busy machine they would measure the machine. In CI the same examples every time.
+# No deadlines: on a busy machine they would measure the machine. In CI the same examples always.
 settings.register_profile(
     "timely_llm", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
