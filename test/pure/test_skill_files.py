@@ -418,6 +418,17 @@ def test_character_classes_hold_exactly_their_characters(characters):
     assert {c for c in map(chr, range(128)) if matcher.fullmatch(c)} == characters
 
 
+CLASSES = r"""a . [^a] [^ab] [a-f] [^a-f0-9] \d \D \w \W \s \S [\d_] [^\W\d] [^\S] [\]^\-] [.] \. [é-üa]"""
+
+
+@pytest.mark.parametrize("text", CLASSES.split())
+def test_a_class_means_in_the_grammar_what_it_means_in_a_check(text):
+    written = re.compile(Pattern(text).ebnf)
+    checked = re.compile(text)
+    for character in ALPHABET:
+        assert bool(written.fullmatch(character)) == bool(checked.fullmatch(character)), character
+
+
 def test_all_printable_characters_but_quotes_may_stand_in_a_string():
     printable = string.ascii_letters + string.digits + string.punctuation + " "
     assert set(printable) - set("'\"\\") == ALPHABET
