@@ -418,7 +418,8 @@ def test_character_classes_hold_exactly_their_characters(characters):
     assert {c for c in map(chr, range(128)) if matcher.fullmatch(c)} == characters
 
 
-CLASSES = r"""a . [^a] [^ab] [a-f] [^a-f0-9] \d \D \w \W \s \S [\d_] [^\W\d] [^\S] [\]^\-] [.] \. [é-üa]"""
+CLASSES = r"""a . [^a] [^ab] [a-f] [^a-f0-9] \d \D \w \W \s \S [\d_]
+    [^\W\d] [^\S] [\]^\-] [.] \. [é-üa]"""
 
 
 @pytest.mark.parametrize("text", CLASSES.split())
