@@ -108,9 +108,7 @@ class FakePlanner:
     def calls(self, state: ExecutionState = ExecutionState.STARTED) -> list[str]:
         """Calls with their evaluated arguments, in order."""
         return [
-            f"{r.call.name}({','.join(r.call.evaluated)})"
-            for r in self.reports
-            if r.state is state
+            f"{r.call.name}({','.join(r.call.evaluated)})" for r in self.reports if r.state is state
         ]
 
     # Doing.

@@ -1,9 +1,9 @@
 """ROS messages to plain values and back: the only place that knows both.
 
 ``to_ros`` and ``from_ros`` go by tables: which message a dataclass is, and how a field of a given
-kind is written. A value that a message cannot hold, and a message whose value makes no sense
-(a number that names no constant, a utility that is not one), is a ``ValueError`` that names the
-field; nothing else is checked here.
+kind is written. A message whose value makes no sense (a number that names no constant, a utility
+that is not one) is a ``ValueError`` that names the field, and so is an id that is none; nothing
+else is checked here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def time_to_ros(seconds: float) -> Time:
 
 
 def time_from_ros(time: Time) -> float:
-    return time.sec + time.nanosec * 1e-9
+    return time.sec + time.nanosec / 1e9
 
 
 def uuid_to_ros(plan_id: str) -> UUID:
