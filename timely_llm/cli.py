@@ -38,7 +38,8 @@ def _explain(error: Exception) -> int:
     status = status_of(error)
     if status is None:
         raise error
-    print(f"timely-llm: {error}", file=sys.stderr)
+    if str(error):
+        print(f"timely-llm: {error}", file=sys.stderr)
     return status
 
 

@@ -154,6 +154,18 @@ def test_ctrl_c_cancels_the_goal_and_waits_for_its_result(fleet: Client, run) ->
     assert "Traceback" not in command.output()
 
 
+def test_plan_ends_when_its_planner_dies(start, run) -> None:
+    planner = start("planner", "__ns:=/dying", engine="simulated", model=PLANS)
+    start("robot", "__ns:=/dying/d1", robot_id="d1", planner_namespace="dying")
+    command = run("plan", "d1", "wait long", "--namespace", "dying", "--timeout", str(LIMIT))
+    while "UNKNOWN_ROBOT" in command.read_until(":"):  # the robot is not registered yet
+        assert command.end() == 1
+        command = run("plan", "d1", "wait long", "--namespace", "dying")
+    planner.kill()
+    assert command.end() == 1
+    assert "timely-llm: the planner is silent for 10 s: is it dead?" in command.output()
+
+
 def test_robots_are_listed_and_stopped(fleet: Client, run) -> None:
     command = run("robots")
     assert command.end() == 0
@@ -259,7 +271,7 @@ def demo(run, tmp_path: Path) -> Callable[..., Command]:
         return run(
             "demo", "--engine", "simulated", "--model", str(PLANS),
             "--fleet", str(tmp_path / "fleet.yaml"), "--script", str(tmp_path / "script.yaml"),
-            *arguments, ROS_DOMAIN_ID="",
+            "--logs", str(tmp_path / "logs"), *arguments, ROS_DOMAIN_ID="",
         )  # fmt: skip
 
     return start
@@ -321,6 +333,7 @@ def test_ctrl_c_leaves_no_process_behind(demo, phase: str) -> None:
     command.signal(signal.SIGINT)
     assert command.end() == 130
     assert command.left_behind() == []
+    assert "interrupted: ending all processes" in command.output()
     assert "Traceback" not in command.output()
 
 

@@ -159,11 +159,6 @@ class PlannerClient:
             "ROS_DOMAIN_ID"
         )
 
-    @property
-    def silence(self) -> float:
-        """s since the planner's last heartbeat; 0 before the first one."""
-        return time.monotonic() - self._heard if self._heard else 0.0
-
     # Goals.
 
     def send(
@@ -184,12 +179,13 @@ class PlannerClient:
     def follow(self, request: PlanRequest, canceled: Callable[[], bool]) -> None:
         """Wait for the goal's result; cancel the goal as soon as ``canceled`` says so.
         ``PlannerError`` where the planner falls silent meanwhile."""
+        begun = time.monotonic()
 
         def check() -> None:
             if canceled() and not request.cancel_requested:
                 request.cancel()
-            if self.silence > SILENCE:
-                raise PlannerError(f"the planner is silent for {self.silence:.0f} s: is it dead?")
+            if time.monotonic() > max(begun, self._heard) + SILENCE:
+                raise PlannerError(f"the planner is silent for {SILENCE:g} s: is it dead?")
 
         self.wait(lambda: request.ended, check=check)
 
