@@ -24,6 +24,8 @@ from timely_llm.srv import RegisterRobot, UnregisterRobot
 
 QOS = QoSProfile(depth=1000)
 STATUS_PERIOD = 0.1  # s
+FAST = {"robot_id": "r1", "heartbeat_period": 0.05, "planner_timeout": 1.0}
+"""Parameters of a robot node that has no time to lose."""
 
 
 class FakePlanner:

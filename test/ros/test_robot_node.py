@@ -1,39 +1,59 @@
-"""The robot node as a process of its own over real DDS; a fake planner in this process (see
-``fake_planner.py``) stands in for the planner."""
+"""The robot node as a process of its own over real DDS: plans, refusals, limits, stops.
+
+A fake planner in this process (see ``fake_planner.py``) stands in for the planner; one robot serves
+the whole file. What ends a node or its planner is in ``test_robot_faults.py``.
+"""
 
 from __future__ import annotations
 
-import time
+import secrets
 from collections.abc import Iterator
 
 import pytest
-from fake_planner import FakePlanner, instance_of
-from nodes import LIMIT
+from fake_planner import FAST, FakePlanner, instance_of
 
-from timely_llm.messages import NO_PLAN, ErrorCode, ExecutionState, SegmentCommand
-from timely_llm.paths import share
+from timely_llm.messages import NO_PLAN, ExecutionState, SegmentCommand
 
 State = ExecutionState
-A, B = "a" * 32, "b" * 32
-FAST = {"robot_id": "r1", "heartbeat_period": 0.05, "planner_timeout": 1.0}
 
 
-@pytest.fixture
-def planner(domain: int) -> Iterator[FakePlanner]:
+@pytest.fixture(scope="module")
+def serving(start_for_module) -> Iterator[FakePlanner]:
     planner = FakePlanner()
+    start_for_module("robot", **FAST)
+    planner.registered()
     yield planner
     planner.die()
 
 
 @pytest.fixture
-def robot(start, planner: FakePlanner):
-    """A drone that is registered, and has said so."""
-    robot = start("robot", **FAST)
-    planner.registered()
-    return robot
+def planner(serving: FakePlanner) -> FakePlanner:
+    """A planner with a drone that has nothing to do."""
+    serving.send(NO_PLAN, 0, "", command=SegmentCommand.STOP)
+    serving.trigger("/r1/robot_adapter/rearm")
+    start = len(serving.reports)
+    serving.report(State.IDLE, start, plan_id=NO_PLAN, error="")
+    del serving.reports[1:]
+    return serving
 
 
-def test_registration_says_who_and_where(robot, planner: FakePlanner) -> None:
+@pytest.fixture
+def plan() -> str:
+    """The id of a plan that the robot has never heard of."""
+    return secrets.token_hex(16)
+
+
+@pytest.fixture
+def other() -> str:
+    return secrets.token_hex(16)
+
+
+@pytest.fixture
+def third() -> str:
+    return secrets.token_hex(16)
+
+
+def test_registration_says_who_and_where(planner: FakePlanner) -> None:
     request = planner.requests[0]
     assert (request.robot_id, request.kind, request.skill_set) == ("r1", "tello", "")
     assert request.robot_namespace == "/r1"
@@ -42,22 +62,22 @@ def test_registration_says_who_and_where(robot, planner: FakePlanner) -> None:
     assert (first.state, first.plan_id, first.session) == (State.IDLE, NO_PLAN, 1)
 
 
-def test_a_plan_runs_as_it_streams_in(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(0.2)")
-    planner.report(State.IDLE, plan_id=A)  # dry: the rest has not come
-    planner.send(A, 1, ";?iv('unicorn')==True{d(60)")
-    planner.send(A, 2, "}_1=0.1;d(_1);->'done'", last=True)
-    over = planner.report(State.PLAN_RETURNED, plan_id=A)
+def test_a_plan_runs_as_it_streams_in(planner: FakePlanner, plan: str) -> None:
+    planner.send(plan, 0, "d(0.2)")
+    planner.report(State.IDLE, plan_id=plan)  # dry: the rest has not come
+    planner.send(plan, 1, ";?iv('unicorn')==True{d(60)")
+    planner.send(plan, 2, "}_1=0.1;d(_1);->'done'", last=True)
+    over = planner.report(State.PLAN_RETURNED, plan_id=plan)
     assert over.value == "done"
     assert planner.calls(State.SUCCEEDED) == ["d(0.2)", "iv(unicorn)", "d(0.1)"]
-    sequence = [report.sequence for report in planner.reports]
+    sequence = [report.sequence for report in planner.reports[1:]]
     assert sequence == list(range(sequence[0], sequence[0] + len(sequence)))
     assert [r.segment for r in planner.reports if r.state is State.RECEIVED] == [0, 1, 2]
     assert [r.call_number for r in planner.reports if r.state is State.STARTED] == [0, 1, 2]
 
 
-def test_progress_is_told_in_heartbeats(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(0.5);d(0.3);", last=True)
+def test_progress_is_told_in_heartbeats(planner: FakePlanner, plan: str) -> None:
+    planner.send(plan, 0, "d(0.5);d(0.3);", last=True)
     planner.report(State.PLAN_RETURNED)
     running = [r for r in planner.reports if r.state is State.RUNNING and r.call_number == 0]
     assert len(running) > 3
@@ -66,236 +86,94 @@ def test_progress_is_told_in_heartbeats(robot, planner: FakePlanner) -> None:
         assert after.total_remaining == pytest.approx(after.skill_remaining + 0.3)
 
 
-def test_a_gap_is_refused_and_nothing_of_it_runs(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(0.1)")
-    planner.send(A, 2, ";d(0.3)")
+def test_a_gap_is_refused_and_nothing_of_it_runs(planner: FakePlanner, plan: str) -> None:
+    planner.send(plan, 0, "d(0.1)")
+    planner.send(plan, 2, ";d(0.3)")
     refused = planner.report(State.REJECTED, segment=2)
     assert refused.error == "gap: segment 2, but 1 was expected"
-    planner.send(A, 1, ";d(0.2);", last=True)
+    planner.send(plan, 1, ";d(0.2);", last=True)
     planner.report(State.PLAN_RETURNED)
     assert planner.calls() == ["d(0.1)", "d(0.2)"]
 
 
-def test_a_repeat_is_refused_and_nothing_runs_twice(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(0.1)")
-    planner.send(A, 0, "d(0.1)")
+def test_a_repeat_is_refused_and_nothing_runs_twice(
+    planner: FakePlanner, plan: str, other: str
+) -> None:
+    planner.send(plan, 0, "d(0.1)")
+    planner.send(plan, 0, "d(0.1)")
     assert "repeat" in planner.report(State.REJECTED, segment=0).error
-    planner.send(A, 1, ";", last=True)
+    planner.send(plan, 1, ";", last=True)
     planner.report(State.PLAN_RETURNED)
-    planner.send(A, 0, "d(0.1)")  # of a plan that is over
-    planner.send(B, 0, "d(0.2);", last=True)
-    planner.report(State.PLAN_RETURNED, plan_id=B)
+    planner.send(plan, 0, "d(0.1)")  # of a plan that is over
+    planner.send(other, 0, "d(0.2);", last=True)
+    planner.report(State.PLAN_RETURNED, plan_id=other)
     assert planner.calls() == ["d(0.1)", "d(0.2)"]
 
 
-def test_another_sessions_segments_are_refused(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(0.1)", session=77)
-    refused = planner.report(State.REJECTED, plan_id=A)
+def test_another_sessions_segments_are_refused(planner: FakePlanner, plan: str) -> None:
+    planner.send(plan, 0, "d(0.1)", session=77)
+    refused = planner.report(State.REJECTED, plan_id=plan)
     assert refused.error == "session 77: this robot has session 1"
     assert planner.calls() == []
 
 
 def test_a_second_plan_is_refused_while_one_runs_but_replaces_it_on_demand(
-    robot, planner: FakePlanner
+    planner: FakePlanner, plan: str, other: str, third: str
 ) -> None:
-    planner.send(A, 0, "d(60)")
-    planner.send(B, 0, "d(0.1)")
-    assert planner.report(State.REJECTED, plan_id=B).error == f"busy with plan {A}"
-    planner.send("c" * 32, 0, "d(0.1);", last=True, command=SegmentCommand.REPLACE)
-    assert planner.report(State.ABORTED, plan_id=A).error == "replaced"
-    planner.report(State.PLAN_RETURNED, plan_id="c" * 32)
+    planner.send(plan, 0, "d(60)")
+    planner.send(other, 0, "d(0.1)")
+    assert planner.report(State.REJECTED, plan_id=other).error == f"busy with plan {plan}"
+    planner.send(third, 0, "d(0.1);", last=True, command=SegmentCommand.REPLACE)
+    assert planner.report(State.ABORTED, plan_id=plan).error == "replaced"
+    planner.report(State.PLAN_RETURNED, plan_id=third)
 
 
-def test_a_cancel_halts(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(60)")
+def test_a_cancel_halts(planner: FakePlanner, plan: str, other: str) -> None:
+    planner.send(plan, 0, "d(60)")
     planner.report(State.STARTED)
-    planner.send(A, 0, "", command=SegmentCommand.CANCEL)
-    assert planner.report(State.ABORTED, plan_id=A).error == "canceled"
-    planner.send(A, 1, ";d(0.1)")
-    planner.send(B, 0, "d(0.2);", last=True)
-    planner.report(State.PLAN_RETURNED, plan_id=B)
+    planner.send(plan, 0, "", command=SegmentCommand.CANCEL)
+    assert planner.report(State.ABORTED, plan_id=plan).error == "canceled"
+    planner.send(plan, 1, ";d(0.1)")
+    planner.send(other, 0, "d(0.2);", last=True)
+    planner.report(State.PLAN_RETURNED, plan_id=other)
     assert planner.calls() == ["d(60)", "d(0.2)"]
 
 
-def test_an_evaluated_argument_outside_its_limits_never_moves(robot, planner) -> None:
-    planner.send(A, 0, "_1=700;mf(_1)")
+def test_an_evaluated_argument_outside_its_limits_never_moves(
+    planner: FakePlanner, plan: str
+) -> None:
+    planner.send(plan, 0, "_1=700;mf(_1)")
     failed = planner.report(State.FAILED)
     assert failed.error == "mf: distance is 700 cm: must be 20 to 500 cm"
     assert planner.calls() == []
 
 
-def test_the_geofence_is_not_left(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "mu(500)")
+def test_the_geofence_is_not_left(planner: FakePlanner, plan: str) -> None:
+    planner.send(plan, 0, "mu(500)")
     failed = planner.report(State.FAILED)
     assert failed.error == "mu: z would be 6.00 m: geofence is 0.2 to 3 m"
     assert (failed.call.name, failed.call.evaluated) == ("mu", ("500",))
     assert planner.calls() == []
 
 
-def test_a_stop_is_latched_until_rearm(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(60)")
+def test_a_stop_is_latched_until_rearm(
+    planner: FakePlanner, plan: str, other: str, third: str
+) -> None:
+    planner.send(plan, 0, "d(60)")
     planner.report(State.STARTED)
     assert planner.trigger("/r1/robot_adapter/stop").success
-    assert planner.report(State.ABORTED, plan_id=A).error == "stopped"
+    assert planner.report(State.ABORTED, plan_id=plan).error == "stopped"
     planner.report(State.IDLE, error="stopped", plan_id=NO_PLAN)
-    planner.send(B, 0, "d(0.1)")
-    assert planner.report(State.REJECTED, plan_id=B).error == "stopped"
+    planner.send(other, 0, "d(0.1)")
+    assert planner.report(State.REJECTED, plan_id=other).error == "stopped"
     start = len(planner.reports)
     planner.trigger("/r1/robot_adapter/rearm")
     planner.report(State.IDLE, start, error="")
-    planner.send("c" * 32, 0, "d(0.1);", last=True)
+    planner.send(third, 0, "d(0.1);", last=True)
     planner.report(State.PLAN_RETURNED)
     assert planner.calls() == ["d(60)", "d(0.1)"]
 
 
-def test_the_planner_may_stop_it_too(robot, planner: FakePlanner) -> None:
+def test_the_planner_may_stop_it_too(planner: FakePlanner) -> None:
     planner.send(NO_PLAN, 0, "", command=SegmentCommand.STOP)
     planner.report(State.IDLE, error="stopped")
-
-
-def test_a_lost_planner_ends_the_plan_behind_the_current_call(robot, planner) -> None:
-    planner.send(A, 0, "d(2);d(1);d(1);")
-    planner.report(State.STARTED)
-    planner.fall_silent()
-    assert planner.report(State.ABORTED, plan_id=A).error == "planner lost"
-    assert planner.calls(State.SUCCEEDED) == ["d(2)"]
-    planner.registered(2)  # it is there again: a new session, and nothing of the old plan
-    planner.heartbeats(3)
-    assert planner.calls() == ["d(2)"]
-
-
-def test_a_planner_that_starts_again_gets_a_fresh_robot(robot, planner) -> None:
-    planner.send(A, 0, "d(1);d(2);d(2);")
-    planner.report(State.STARTED)
-    planner.die()
-    second = FakePlanner()
-    second.session = 100
-    second.registered(101)
-    assert second.reports[0].session <= 101
-    second.send(B, 0, "d(0.1);", last=True)
-    second.report(State.PLAN_RETURNED, plan_id=B)
-    assert "d(2)" not in second.calls()
-    second.die()
-
-
-def test_stop_and_rearm_work_without_a_planner(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(60)")
-    planner.report(State.STARTED)
-    planner.die()
-    helper = FakePlanner(refusal=(ErrorCode.PLANNER_INACTIVE, "not yet"))  # to call with
-    helper.fall_silent()
-    helper.listen("/r1")
-    assert helper.trigger("/r1/robot_adapter/stop").success
-    assert helper.trigger("/r1/robot_adapter/stop").success
-    assert helper.trigger("/r1/robot_adapter/rearm").success
-    helper.refusal = None
-    helper.registered()
-    assert helper.reports[-1].error == ""
-    helper.die()
-
-
-def test_a_robot_killed_in_mid_plan_does_nothing_twice(start, robot, planner) -> None:
-    planner.send(A, 0, "d(0.2)")
-    planner.send(A, 1, ";d(60)")
-    planner.until(lambda: planner.calls() == ["d(0.2)", "d(60)"], "the second call")
-    robot.kill()
-    planner.reports.clear()
-    start("robot", **FAST)
-    planner.registered(2)
-    for index, text in enumerate(["d(0.2)", ";d(60)", ";d(0.3)"]):  # of the old session
-        planner.send(A, index, text, session=1)
-    planner.report(State.REJECTED, segment=2)
-    planner.send(B, 0, "d(0.1);", last=True)
-    planner.report(State.PLAN_RETURNED, plan_id=B)
-    assert planner.calls() == ["d(0.1)"]
-    first, second = planner.requests[0], planner.requests[-1]
-    assert instance_of(first) != instance_of(second)
-
-
-def test_a_taken_id_is_asked_for_again_for_a_while(start, planner: FakePlanner) -> None:
-    planner.refusal = (ErrorCode.ROBOT_EXISTS, "robot_id 'r1' is another's")
-    start("robot", **FAST)
-    planner.until(lambda: len(planner.requests) >= 3, "three requests")
-    planner.refusal = None
-    planner.registered()
-
-
-def test_a_taken_id_is_given_up_at_last(start, planner: FakePlanner) -> None:
-    planner.refusal = (ErrorCode.ROBOT_EXISTS, "robot_id 'r1' is another's")
-    robot = start("robot", **FAST, register_timeout=0.5)
-    planner.until(lambda: robot.ended, "the end of the node")
-    assert robot.wait() == 1
-    assert "robot 'r1' is refused: robot_id 'r1' is another's" in robot.output()
-    assert "Traceback" not in robot.output()
-
-
-def test_any_other_refusal_is_final(start, planner: FakePlanner) -> None:
-    planner.refusal = (ErrorCode.INVALID_SKILL_SET, "skill_set:3: kind: is 'X'")
-    robot = start("robot", **FAST)
-    planner.until(lambda: robot.ended, "the end of the node")
-    assert robot.wait() == 1
-    assert "skill_set:3: kind: is 'X'" in robot.output()
-    assert len(planner.requests) == 1
-
-
-def test_an_interrupt_halts_unregisters_and_exits_cleanly(robot, planner: FakePlanner) -> None:
-    planner.send(A, 0, "d(60)")
-    planner.report(State.STARTED)
-    robot.signal()
-    planner.until(lambda: robot.ended, "the end of the node")
-    assert robot.wait() == 0
-    assert planner.unregistered == [("r1", 1)]
-    assert planner.report(State.ABORTED).error == "the robot node ends"
-    assert "Traceback" not in robot.output()
-
-
-def test_an_interrupt_without_planner_exits_cleanly(start) -> None:
-    robot = start("robot", **FAST)
-    limit = time.monotonic() + LIMIT
-    while "waits for a planner" not in robot.output():
-        assert time.monotonic() < limit and not robot.ended
-    assert robot.interrupt() == 0
-    assert "Traceback" not in robot.output()
-
-
-def test_an_own_skill_set_is_sent_along(start, planner: FakePlanner) -> None:
-    path = share("config", "skills", "indy7.yaml")
-    start("robot", **FAST, skill_set=path)
-    planner.registered()
-    assert planner.requests[0].skill_set == path.read_text()
-    planner.send(A, 0, "gt('moon')")
-    assert planner.report(State.FAILED).error == "gt: 'moon' is not in view"
-
-
-BAD_PARAMETERS = {
-    "unknown": ({"adaptor": "simulated"}, "'adaptor' is unknown; did you mean 'adapter'?"),
-    "range": ({"heartbeat_period": 0.0}, "'heartbeat_period': is 0.0: must be a float from 0.01"),
-    "type": ({"seed": "many"}, "'seed': is 'many': must be a int"),
-    "adapter": ({"adapter": "simulate"}, "adapter: unknown name 'simulate'; did you mean"),
-    "kind": ({"kind": "tallo"}, "'kind': 'tallo' has no bundled skill set (known: indy7, tello)"),
-    "skill set": ({"skill_set": "/nowhere.yaml"}, "No such file or directory: '/nowhere.yaml'"),
-    "world": ({"world": "hous"}, "world: no bundled world 'hous'; did you mean 'house'?"),
-    "start": ({"z": 5.0}, "start: z would be 5.00 m: geofence is 0.2 to 3 m"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_PARAMETERS)
-def test_bad_parameters_end_in_one_line(start, case: str) -> None:
-    parameters, words = BAD_PARAMETERS[case]
-    robot = start("robot", **({"robot_id": "r1"} | parameters))
-    assert robot.wait() == 1
-    assert words in robot.output()
-    assert len(robot.output().strip().splitlines()) == 1
-
-
-def test_a_robot_needs_a_name(start) -> None:
-    robot = start("robot")
-    assert robot.wait() == 1
-    assert "parameter 'robot_id': must be given" in robot.output()
-
-
-def test_a_namespace_names_the_robot(start, planner: FakePlanner) -> None:
-    start("robot", "__ns:=/hall/r7", heartbeat_period=0.05)
-    planner.registered()
-    request = planner.requests[0]
-    assert (request.robot_id, request.robot_namespace) == ("hall/r7", "/hall/r7")
