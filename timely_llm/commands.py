@@ -134,13 +134,8 @@ def serve(
         arguments += ["-r", f"__ns:=/{namespace.strip('/')}"]
     if params_file is not None:
         arguments += ["--params-file", str(params_file)]
-    for name, value in given.items():
-        if value:
-            arguments += ["-p", f"{name}:={json.dumps(value)}"]
-    for item in param or []:
-        if ":=" not in item:
-            raise typer.BadParameter(f"{item!r}: must be NAME:=VALUE", param_hint="--param")
-        arguments += ["-p", item]
+    for name, value in _parameters(param or [], **given).items():
+        arguments += ["-p", f"{name}:={json.dumps(value)}"]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from timely_llm.ros.planner_node import main
 
@@ -320,16 +315,18 @@ def demo(
         raise typer.Exit(run_demo(options, console, interrupt))
 
 
-def _parameters(items: Iterable[str], **given: str) -> dict[str, Any]:
-    """Parameters from NAME:=VALUE texts, values as in YAML, and from those ``given``."""
+def _parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:
+    """Parameters from NAME:=VALUE texts, values as in YAML (a JSON object stays a text), and from
+    those ``given`` that are not empty."""
     import yaml
 
-    parameters: dict[str, Any] = {name: value for name, value in given.items() if value}
+    parameters = {name: value for name, value in given.items() if value}
     for item in items:
-        name, sign, value = item.partition(":=")
+        name, sign, text = item.partition(":=")
         if not sign:
             raise typer.BadParameter(f"{item!r}: must be NAME:=VALUE", param_hint="--param")
-        parameters[name] = yaml.safe_load(value)
+        value = yaml.safe_load(text)
+        parameters[name] = text if value is None or isinstance(value, dict) else value
     return parameters
 
 

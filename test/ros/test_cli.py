@@ -18,7 +18,10 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from nodes import LIMIT, ROOT, Client
+from nodes import LATCHED, LIMIT, ROOT, Client
+from std_msgs.msg import String
+
+from timely_llm.local_fleet import claim_domain
 
 PLANS = Path(__file__).with_name("plans.yaml")
 MARK = "TIMELY_LLM_TEST_MARK"
@@ -242,6 +245,32 @@ def test_serve_of_a_wrong_policy_ends_with_one_line(run) -> None:
     assert command.end() == 1
     assert "did you mean 'timely'?" in command.output()
     assert "Traceback" not in command.output()
+
+
+def test_serve_passes_parameters_on_as_they_are(run, client: Client) -> None:
+    command = run(
+        "serve", "--namespace", "passing", "--engine-args", '{"a": "b c"}',
+        "--param", 'sampling:={"temperature": 0.5}', "--param", "max_batch:=3",
+        "--param", "engine:=simulated", "--param", f"model:={PLANS}",
+    )  # fmt: skip
+    configs: list[String] = []
+    client.node.create_subscription(String, "/passing/planner_config", configs.append, LATCHED)
+    client.until(lambda: configs, "the planner's configuration")
+    parameters = yaml.safe_load(configs[0].data)["parameters"]
+    assert parameters["engine_args"] == '{"a": "b c"}'
+    assert parameters["sampling"] == '{"temperature": 0.5}'
+    assert parameters["max_batch"] == 3
+    command.signal(signal.SIGINT)
+    assert command.end() == 0
+
+
+def test_demos_have_a_domain_each_and_take_the_one_they_are_given() -> None:
+    first, claim = claim_domain({})
+    second, other = claim_domain({})
+    assert first != second
+    assert claim_domain({"ROS_DOMAIN_ID": str(first)}) == (first, None)
+    claim.close()
+    other.close()
 
 
 # ---- demo ----------------------------------------------------------------------------------------
