@@ -14,7 +14,7 @@ from timely_llm.prompts import PromptTemplate
 from timely_llm.segment import SegmentDetector
 from timely_llm.skills import SkillSet
 
-MAX_TOKENS = 512
+MAX_TOKENS = 2048  # the planner's default
 _numbers = itertools.count(1)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from benchmarks.figures import Figure, Report
-from benchmarks.generation import Bench, bundled_model, running
+from benchmarks.generation import MAX_TOKENS, Bench, bundled_model, running
 from timely_llm.minispec import PlanChecker, PlanError
 from tools.random_model import make_random_model
 
@@ -36,7 +36,7 @@ def run(count: int = 500, seed: int = 0) -> Report:
                     "100%",
                     whole > 0 and not found["wrong"],
                 ),
-                Figure(f"{label}: cut by {512} tokens", f"{found['cut']} of {count}"),
+                Figure(f"{label}: cut by {MAX_TOKENS} tokens", f"{found['cut']} of {count}"),
                 Figure(f"{label}: different skills", str(len(names))),
             ]
             data[label] = {"found": found, "skills": names, "wrong": examples}

@@ -77,6 +77,19 @@ class StopRobots:
 
 
 @dataclass(frozen=True, slots=True)
+class AskProbe:
+    """A question to the model from inside a running plan. Answered with ``Probed``; ``timeout`` in
+    s, 0: the planner's default."""
+
+    ticket: int
+    robot_id: str
+    session: int
+    question: str
+    scene: str = ""
+    timeout: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Deactivate:
     """End every goal with ``PLANNER_INACTIVE``; robots stand still."""
 
@@ -96,6 +109,7 @@ Event = (
     | RegisterRobot
     | UnregisterRobot
     | StopRobots
+    | AskProbe
     | Deactivate
     | Activate
 )
@@ -138,6 +152,14 @@ class Answered:
     code: ErrorCode = ErrorCode.NONE
     error: str = ""
     robots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    ticket: int
+    code: ErrorCode = ErrorCode.NONE
+    error: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

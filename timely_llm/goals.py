@@ -26,12 +26,13 @@ class PlannerConfig:
 
     limits: Limits = field(default_factory=Limits)
     presets: dict[Urgency, TimeUtility] = field(default_factory=lambda: dict(PRESETS))
-    max_tokens: int = 512  # of one plan
+    max_tokens: int = 2048  # of one plan; the bundled skill sets' longest has 1602 characters
     prefill_chunk: int = 64  # prompt tokens of a registration computed beside running plans
     network: float = 0.008  # one way (TimelyLLM, section 7.1)
     ack_timeout: float = 2.0
     heartbeat_timeout: float = 3.0
     stop_timeout: float = 5.0
+    probe_timeout: float = 5.0
 
     def utility_of(self, goal: PlanGoal) -> TimeUtility:
         """The goal's own utility, else its urgency's preset."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from timely_llm import events as ev
+from timely_llm import probes
 from timely_llm.fleet import Refused, Robot
 from timely_llm.generation import Generation, State
 from timely_llm.goals import check_goal, urgency_of
@@ -49,6 +50,7 @@ def deactivate(plans: Plans, event: ev.Deactivate, now: float) -> None:
     for robot in plans.fleet:
         for plan in list(robot.queue):
             plans.end(plan, ErrorCode.PLANNER_INACTIVE, event.reason, now)
+    probes.end_all(plans, ErrorCode.PLANNER_INACTIVE, event.reason)
     for plan in list(plans.live.values()):
         plans.stop(plan, ErrorCode.PLANNER_INACTIVE, event.reason, now)
         plans.end(plan, plan.code or ErrorCode.PLANNER_INACTIVE, plan.error or event.reason, now)

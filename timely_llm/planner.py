@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from timely_llm import events as ev
-from timely_llm import intake, registration, reports
+from timely_llm import intake, probes, registration, reports
 from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, StepResult
 from timely_llm.fleet import Fleet
 from timely_llm.generation import Generation, Move, State
@@ -35,6 +35,7 @@ _HANDLERS: dict[type, Callable[[Plans, ev.Event, float], None]] = {
     ev.Deactivate: intake.deactivate,
     ev.ExecutionArrived: reports.execution_arrived,
     ev.StopRobots: reports.stop_robots,
+    ev.AskProbe: probes.ask_probe,
     ev.RegisterRobot: registration.register_robot,
     ev.UnregisterRobot: registration.unregister_robot,
 }
@@ -125,6 +126,8 @@ class Planner:
         for plan_id, output in step.outputs.items():
             if plan_id in self.plans.pins:
                 self.plans.pins.settle(plan_id, output.finish != "error")
+            elif plan_id in self.plans.probes:
+                probes.written(self.plans, plan_id, output)
             elif plan_id in self.plans.writing:
                 self._written(plan_id, output, step, now)
         if not step.scheduled and not step.outputs:  # nobody could be computed: no busy loop
@@ -164,7 +167,7 @@ class Planner:
             elif plan.state is State.RUNNING:
                 plan.move(Move.SUSPEND)
                 self._report(plan, PlanEventType.SUSPENDED, now)
-        return self._with_pins(decision)
+        return self._with_probes(self._with_pins(decision))
 
     def _with_pins(self, decision: Decision) -> Decision:
         """Fixed prompts that are still to be computed go last, in chunks, and not beside the
@@ -180,6 +183,16 @@ class Planner:
             words = sum(plans.live[plan_id].uncached for plan_id in warm)
             budget = words or plans.config.prefill_chunk
         return replace(decision, run=warm + cold + missing, prefill_budget=budget)
+
+    def _with_probes(self, decision: Decision) -> Decision:
+        """Robots' questions go first: each of those robots stands still until it is answered."""
+        asked = self.plans.probes
+        if not asked:
+            return decision
+        budget = decision.prefill_budget
+        if budget is not None:
+            budget += sum(probe.uncached for probe in asked.values())
+        return replace(decision, run=(*asked, *decision.run), prefill_budget=budget)
 
     def _view(self, plan: Generation, writing: Writing) -> View:
         plans, robot = self.plans, writing.robot
@@ -294,6 +307,7 @@ class Planner:
         for it on a robot now free is tried in the next turn."""
         if isinstance(error, EngineDead):
             self.failure = error
+        probes.end_all(self.plans, ErrorCode.ENGINE_FAILED, str(error))
         for plan in [self.plans.live[plan_id] for plan_id in self.plans.writing]:
             self.plans.stop(plan, ErrorCode.ENGINE_FAILED, str(error), now)
 

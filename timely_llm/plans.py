@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from timely_llm import events as ev
 from timely_llm.engine.base import (
@@ -36,6 +37,9 @@ from timely_llm.pins import Pins
 from timely_llm.prompts import PromptTemplate, TemplateError
 from timely_llm.segment import SegmentDetector
 
+if TYPE_CHECKING:
+    from timely_llm.probes import Probe
+
 _FEEDBACK = {
     State.QUEUED: FeedbackState.QUEUED,
     State.WAITING: FeedbackState.WAITING,
@@ -60,7 +64,8 @@ class Plans:
     """The live plans of one planner.
 
     ``live`` holds every plan that has not ended, ``writing`` those the engine knows, both by plan
-    id in order of arrival. ``due`` is the next time at which silence must be looked at.
+    id in order of arrival; ``probes`` are robots' questions to the model. ``due`` is the next time
+    at which silence must be looked at.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Plans:
         self.live: dict[str, Generation] = {}
         self.writing: dict[str, Writing] = {}
         self.pins = Pins(engine, config.max_tokens)
+        self.probes: dict[str, Probe] = {}
         self.out: list[ev.Command] = []
         self.due = math.inf
         self.active = True

@@ -2,8 +2,9 @@
 
 A template has two blocks. ``system`` sees ``skills`` (a ``SkillSet``) and ``examples`` (made of the
 skills, see ``examples.py``): it is the same for all goals of a robot kind, so that it is computed
-once. ``user`` also sees ``scene`` and ``instruction``. What stands outside of the blocks is no part
-of a prompt; macros may stand there.
+once. ``user`` also sees ``scene`` and ``instruction``. A block ``probe`` may follow, for questions
+from inside a running plan; there, ``instruction`` is the question. What stands outside of the
+blocks is no part of a prompt; macros may stand there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ FILE_NAME = "prompt.jinja2"
 
 _VARIABLES = ("skills", "examples", "scene", "instruction")
 _BLOCKS = ("system", "user")
+_OPTIONAL = ("probe",)
 
 
 class TemplateError(ValueError):
@@ -96,6 +98,15 @@ class PromptTemplate:
         """A goal's own part of its prompt."""
         return self._render("user", skills, {"scene": scene, "instruction": instruction})
 
+    @property
+    def has_probe(self) -> bool:
+        """Whether the model can be asked questions."""
+        return "probe" in self._template.blocks
+
+    def probe(self, skills: SkillSet, scene: str, question: str) -> str:
+        """The prompt of a question, behind the fixed part; the template must have such a block."""
+        return self._render("probe", skills, {"scene": scene, "instruction": question})
+
     def _render(self, block: str, skills: SkillSet, texts: dict[str, str]) -> str:
         """Run the template with only ``block`` rendered: its macros and variables are there."""
         own = {"skills": skills, "examples": examples(skills)}
@@ -107,7 +118,7 @@ class PromptTemplate:
             pieces.extend(wanted(inner))
             return iter(())
 
-        for name in _BLOCKS:
+        for name in context.blocks:
             context.blocks[name] = [capture if name == block else lambda inner: iter(())]
         try:
             for _ in self._template.root_render_func(context):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from timely_llm import events as ev
+from timely_llm import probes
 from timely_llm.fleet import Robot
 from timely_llm.generation import Generation, State
 from timely_llm.messages import (
@@ -174,6 +175,7 @@ def expire(plans: Plans, now: float) -> None:
             plans.look_at(robot.last_heard + config.heartbeat_timeout)
     for plan in list(plans.live.values()):
         _expire_plan(plans, plan, now)
+    probes.expire(plans, now)
 
 
 def _expire_plan(plans: Plans, plan: Generation, now: float) -> None:

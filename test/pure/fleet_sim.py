@@ -82,6 +82,7 @@ class FleetSim:
         latency: StepLatency = STEP,
         prior: StepLatency | None = None,
         network: float = NETWORK,
+        prompts: PromptTemplate | None = None,
         fault: Callable[[int], Mapping[str, Output] | None] | None = None,
         **engine: object,
     ) -> None:
@@ -94,7 +95,7 @@ class FleetSim:
         self.planner = Planner(
             policies.get(policy),
             FaultyEngine(self.engine, fault) if fault else self.engine,
-            PromptTemplate(PROMPTS),
+            prompts or PromptTemplate(PROMPTS),
             Fleet({kind.kind: kind for kind in kinds}, lambda: next(sessions)),
             config or PlannerConfig(network=network),
             prior or latency,
@@ -299,7 +300,7 @@ class FleetSim:
                     if ticket in self._registering:
                         robot = self._registering.pop(ticket)
                         self.at(self.now + self.network, _bind(self._registered, robot, command))
-                case ev.Answered(ticket):
+                case ev.Answered(ticket) | ev.Probed(ticket):
                     self.answers[ticket] = command
 
     def _status(self) -> None:

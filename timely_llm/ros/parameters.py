@@ -28,7 +28,7 @@ PARAMETERS: dict[str, Parameter] = {
     "engine_args": Parameter("", "JSON object of further vLLM engine arguments"),
     "sampling": Parameter("", "JSON object of vLLM sampling parameters"),
     "max_batch": Parameter(8, "plans computed in one engine step", (1, 1024)),
-    "max_tokens": Parameter(512, "tokens of one plan", (1, 1 << 20)),
+    "max_tokens": Parameter(2048, "tokens of one plan", (1, 1 << 20)),
     "pace": Parameter("none", "preset whose step times the engine is slowed to; none: its own"),
     "autostart": Parameter(True, "configure and activate at start"),
     "skill_sets": Parameter([""], "skill set files or folders of them; empty: the bundled ones"),
@@ -39,6 +39,7 @@ PARAMETERS: dict[str, Parameter] = {
     "ack_timeout": Parameter(2.0, "a segment must be acknowledged within, s", (0.01, 3600.0)),
     "heartbeat_timeout": Parameter(3.0, "a robot silent for longer is lost, s", (0.01, 3600.0)),
     "stop_timeout": Parameter(5.0, "a robot must confirm a stop within, s", (0.01, 3600.0)),
+    "probe_timeout": Parameter(5.0, "the model must answer a probe within, s", (0.01, 3600.0)),
     "status_period": Parameter(0.5, "between planner_status messages, s", (0.01, 60.0)),
     "max_instruction": Parameter(1000, "characters of an instruction", (1, 1 << 20)),
     "max_scene": Parameter(4000, "characters of a scene", (0, 1 << 20)),
@@ -72,6 +73,7 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
         ack_timeout=values["ack_timeout"],
         heartbeat_timeout=values["heartbeat_timeout"],
         stop_timeout=values["stop_timeout"],
+        probe_timeout=values["probe_timeout"],
     )
 
 

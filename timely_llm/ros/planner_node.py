@@ -83,6 +83,7 @@ class PlannerNode(LifecycleNode):
             ev.EndGoal: lambda command: self._plans.end(command.result),
             ev.Registered: self._answer,
             ev.Answered: self._answer,
+            ev.Probed: self._answer,
             ev.RobotsChanged: self._robots_changed,
         }
         self._outlets = Outlets(self, self._heard)
@@ -99,6 +100,7 @@ class PlannerNode(LifecycleNode):
         self.create_service(srv.UnregisterRobot, "unregister_robot", self._unregister)
         self.create_service(srv.ListRobots, "list_robots", self._list)
         self.create_service(srv.StopRobot, "stop_robot", self._stop)
+        self.create_service(srv.Probe, "probe", self._probe)
         self.create_timer(self.parameters["status_period"], self._publish_status)
         self.create_timer(1.0, self._publish_diagnostics)
 
@@ -237,7 +239,7 @@ class PlannerNode(LifecycleNode):
             self._thread.put(make(ticket))
         return future
 
-    def _answer(self, answer: ev.Registered | ev.Answered) -> None:
+    def _answer(self, answer: ev.Registered | ev.Answered | ev.Probed) -> None:
         self._answers.pop(answer.ticket).set_result(answer)
 
     # Services.
@@ -284,6 +286,24 @@ class PlannerNode(LifecycleNode):
         answer = await self._ask(lambda ticket: ev.StopRobots(ticket, request.robot_id))
         response.error_code, response.error_msg = int(answer.code), answer.error
         response.stopped = list(answer.robots)
+        return response
+
+    async def _probe(
+        self, request: srv.Probe.Request, response: srv.Probe.Response
+    ) -> srv.Probe.Response:
+        answer = await self._ask(
+            lambda ticket: ev.AskProbe(
+                ticket,
+                request.robot_id,
+                request.session,
+                request.question,
+                request.scene,
+                request.timeout,
+            )
+        )
+        response.error_code, response.error_msg = int(answer.code), answer.error
+        if answer.code is ErrorCode.NONE:
+            response.answer = answer.answer
         return response
 
     def _list(
