@@ -367,9 +367,22 @@ def test_wrong_parameters_are_refused(parameters, words) -> None:
     assert words in str(caught.value)
 
 
-def test_an_unknown_adapter_is_refused() -> None:
-    with pytest.raises(AdapterError, match="unknown name 'simulatet'; did you mean 'simulated'"):
-        make_adapter("simulatet", "r1", TELLO)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("simulatet", "unknown name 'simulatet'; did you mean 'simulated'"),
+        ("no_such_module:Rover", "No module named 'no_such_module'"),
+        ("robot_adapters.simulated:Rover", "has no attribute 'Rover'"),
+    ],
+)
+def test_an_unknown_adapter_is_refused(name, words) -> None:
+    with pytest.raises(AdapterError, match=words):
+        make_adapter(name, "r1", TELLO)
+
+
+def test_an_adapter_of_ones_own_is_named_by_module_and_class() -> None:
+    adapter = make_adapter("robot_adapters.simulated:SimulatedAdapter", "r1", TELLO, seed=3)
+    assert isinstance(adapter, SimulatedAdapter)
 
 
 ROVER = """
