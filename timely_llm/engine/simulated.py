@@ -71,6 +71,7 @@ class _Step:
     scheduled: dict[str, int] = field(default_factory=dict)
     recomputed: dict[str, int] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
+    ended: list[_Live] = field(default_factory=list)
     decoding: int = 0
     context: int = 0
     prefill: int = 0
@@ -288,7 +289,13 @@ class SimulatedEngine:
         for live in step.prompts:
             if left <= 0:
                 break
-            left -= self._prefill(live, left, step)
+            tokens = self._prefill(live, left, step)
+            if tokens == 0:  # it finds no room: nobody behind it takes what it waits for
+                break
+            left -= tokens
+        for live in step.ended:  # that a generation ends is known when the step is over
+            del self._live[live.request.id]
+            self._give_up(live)
 
     def _decode(self, live: _Live, step: _Step) -> None:
         end = live.computed + 1
@@ -332,5 +339,4 @@ class SimulatedEngine:
                 finish = "length"
         step.outputs[live.request.id] = Output(text, 1, finish)
         if finish is not None:
-            del self._live[live.request.id]
-            self._give_up(live)
+            step.ended.append(live)

@@ -115,6 +115,7 @@ class SegmentedScheduler(UntouchedScheduler):
             raise ValueError("model runner V2 cannot suspend: set VLLM_USE_V2_MODEL_RUNNER=0")
         self._allocate = self.kv_cache_manager.allocate_slots
         self.kv_cache_manager.allocate_slots = self._allocate_or_evict
+        self.scheduler_reserve_full_isl = False  # a prompt takes blocks as it is computed
         self._token_limit = self.max_num_scheduled_tokens
         self._budget: int | None = None
         self._decodes: list[Request] = []
@@ -122,6 +123,7 @@ class SegmentedScheduler(UntouchedScheduler):
         self._victims: list[Request] = []
         self._evicted: list[Request] = []
         self._rank: dict[str, int] = {}
+        self._allocating: Request | None = None
 
     def begin(
         self,
@@ -172,6 +174,7 @@ class SegmentedScheduler(UntouchedScheduler):
             return super().schedule(throttle_prefills)
         finally:
             self.max_num_scheduled_tokens = self._token_limit
+            self._allocating = None
             self._restore(late, held, parked)
 
     def _late_prompts(self) -> list[Request]:
@@ -205,10 +208,15 @@ class SegmentedScheduler(UntouchedScheduler):
 
     def _allocate_or_evict(self, request: Request, *args, **kwargs):
         """As ``allocate_slots``; when blocks run out, the least urgent victim gives up its own."""
+        self._allocating = request
         while True:
             blocks = self._allocate(request, *args, **kwargs)
             if blocks is not None or not self._take_from_a_victim(request):
                 return blocks
+
+    def _request_blocks_can_be_freed(self, request: Request) -> bool:
+        """Whom vLLM may preempt: not the request that it wants a block for, which just waits."""
+        return request is not self._allocating and super()._request_blocks_can_be_freed(request)
 
     def _take_from_a_victim(self, request: Request) -> bool:
         while self._victims:
