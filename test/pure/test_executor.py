@@ -232,6 +232,13 @@ def test_a_robot_that_runs_dry_says_so_at_once_and_again(desk: Desk) -> None:
     assert [r.stamp for r in desk.reports if r.state is State.RUNNING] == [0.5]
 
 
+def test_a_tick_in_between_says_nothing_new(desk: Desk) -> None:
+    desk.send(0, "go(1)")
+    assert desk.executor.tick(0.1) == []
+    desk.run(1.0)
+    assert desk.executor.tick(1.1) == []
+
+
 def test_an_idle_robot_beats_too(desk: Desk) -> None:
     desk.run(1.6)
     assert [(r.state, r.plan_id, r.stamp) for r in desk.reports] == [
