@@ -272,10 +272,12 @@ def test_no_goal_preempts_a_more_urgent_one(new, old, taken):
 
 def test_a_normal_replacement_that_fails_leaves_the_old_plan_at_work():
     run, p, q = preempting(Urgency.NORMAL, instruction="bad")
+    after = run.goal("r1", "short", at=2.0)
     run.finish()
     assert run.result(q).error_code is ErrorCode.INVALID_PLAN
-    assert run.result(p).error_code is ErrorCode.NONE
-    assert len(run.motions("r1")) == 3
+    assert run.result(p).error_code is run.result(after).error_code is ErrorCode.NONE
+    assert run.story(after, kinds="QUEUED") == ["2.000 QUEUED"]
+    assert len(run.motions("r1")) == 4
 
 
 def test_an_urgent_replacement_that_fails_leaves_the_robot_standing():

@@ -254,6 +254,20 @@ def test_an_urgent_goal_takes_the_engine_at_the_next_boundary_not_before():
     ]
 
 
+def test_a_prompt_that_is_computed_in_chunks_is_not_interrupted_either():
+    run = sim("r1", "r2", max_batch=1, prefill_chunk=2, plans={"goal a": "go(2)", "b": "go(1)"})
+    p = run.goal("r1", "goal a", at=1.0, urgency=Urgency.BACKGROUND)
+    q = run.goal("r2", "b", at=1.001, urgency=Urgency.URGENT)
+    run.finish()
+    assert run.story(p, q)[:5] == [
+        "1.000 p1 ACCEPTED",
+        "1.000 p1 STARTED",
+        "1.001 p2 ACCEPTED",
+        "1.068 p1 SEGMENT 0 'go(2)'",
+        "1.068 p1 SUSPENDED",
+    ]
+
+
 def test_no_prompt_token_is_computed_again_on_resume():
     run = sim("r1", "r2", max_batch=1)
     run.goal("r1", "long", at=1.0)
@@ -284,6 +298,25 @@ def test_an_evicted_plan_is_computed_again_and_its_text_is_the_same():
     ended = {e.plan_id: e for e in run.events if e.type.name == "ENDED"}
     assert sum(e.recomputed_tokens for e in ended.values()) == run.planner.recomputed_tokens
     assert all(e.stamp >= 1.0 for e in run.events)
+
+
+@pytest.mark.parametrize("lag", [False, True])
+def test_a_plan_without_blocks_is_shown_as_one_to_be_computed(lag):
+    """With ``lag`` a token may come in the very step in which its plan loses its blocks."""
+    seen = []
+
+    def choose(now, views, state) -> Decision:
+        seen.extend(view for view in views if view.kv_tokens == 0 and view.segment > 0)
+        return policies.get("timely").choose(now, views, state)
+
+    robots = ["r1", "r2", "r3", "r4"]
+    options = {"kv_blocks": 16, "lag": lag, "config": config(max_tokens=40)}
+    run = choosing(choose, *robots, **options)
+    for number, robot_id in enumerate(robots):
+        run.goal(robot_id, "long", at=1.0 + 0.01 * number)
+    run.finish()
+    assert seen != []
+    assert min(view.uncached for view in seen) >= 7  # its own words and a segment
 
 
 @pytest.mark.parametrize("policy", policies.names())
@@ -511,6 +544,8 @@ def test_a_queued_goal_is_tried_after_an_engine_error():
     run.finish()
     assert run.result(p).error_code is ErrorCode.ENGINE_FAILED
     assert run.result(q).error_code is ErrorCode.NONE
+    assert run.story(p)[-1] == "1.043 ENDED ENGINE_FAILED"
+    assert run.story(q, kinds="STARTED") == ["1.048 STARTED"]  # it waits for no event
 
 
 def test_a_dead_engine_fails_every_goal_and_is_told():

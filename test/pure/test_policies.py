@@ -336,6 +336,13 @@ def test_blocks_of_the_worse_ranked_can_be_had():
     assert decision.run == ("p3",)
 
 
+def test_nobody_can_have_its_own_blocks_twice():
+    running = view(1, running=True, mid_segment=True)
+    idle = view(2, kv_tokens=200)
+    assert fill([running, idle], 0.0, state(free=15)).run == ("p1",)
+    assert fill([running, idle], 0.0, state(free=20)).run == ("p1", "p2")
+
+
 def test_the_first_one_runs_whatever_memory_says():
     """Or nothing would ever move; the engine evicts by ``hold``."""
     assert fill([view(1, uncached=9000)], 0.0, state(free=0)).run == ("p1",)
@@ -397,6 +404,14 @@ def test_the_flood_does_keep_the_background_goal_waiting():
 def test_a_goal_that_needs_much_memory_is_served_under_a_flood_of_small_ones(name):
     victim = view(1, due=1.0, uncached=900)
     assert waits(name, victim, urgent, memory=1000) <= 1.0 + PATIENCE + 0.5
+
+
+def test_nobody_has_a_veto_against_one_that_is_long_overdue():
+    now = 20.0
+    running = view(1, due=now + 0.225, running=True, mid_segment=True)
+    choose = policies.get("timely").choose
+    for due, run in [(now - PATIENCE + 0.1, ("p1",)), (now - PATIENCE - 0.1, ("p1", "p2"))]:
+        assert choose(now, [running, view(2, due=due, uncached=100)], state()).run == run
 
 
 # Views are what the planner makes of learned step times, too.

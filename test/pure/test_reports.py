@@ -212,6 +212,7 @@ def test_a_first_segment_that_is_lost_ends_the_goal():
         "robot 'r1' refused segment 1: gap: segment 1 of an unknown plan, but 0 was expected",
     )
     assert run.motions("r1") == []
+    assert len(run.commands("r1")) == 2  # there is nothing to cancel
 
 
 def test_segments_that_are_lost_end_the_goal():
@@ -324,6 +325,18 @@ def test_a_robot_without_goals_is_lost_too():
     assert outcome(run, refused)[0] == "ROBOT_LOST"
 
 
+def test_the_only_robot_can_be_lost_twice():
+    run = FleetSim(PLANS)
+    robot = run.add_robot("r1")
+    for at, mute in ((1.0, True), (6.0, False), (7.0, True)):
+        run.at(at, lambda mute=mute: setattr(robot, "mute", mute))
+    alive = []
+    for at in (3.5, 5.5, 6.5, 9.5, 10.5):
+        run.run(at)
+        alive.append(run.planner.plans.fleet.find("r1").alive)
+    assert alive == [True, False, True, True, False]
+
+
 def test_nothing_is_looked_at_too_early_or_for_ever():
     """With no robot alive the planner sleeps."""
     run = sim()
@@ -371,6 +384,17 @@ def test_stopping_an_unknown_robot_is_answered_with_its_name():
     assert run.answers[ticket] == ev.Answered(
         ticket, ErrorCode.UNKNOWN_ROBOT, "robot_id 'r9' is not registered"
     )
+
+
+def test_idle_from_before_the_stop_came_does_not_rearm():
+    run = FleetSim(PLANS, network=0.3)
+    run.add_robot("r1")
+    run.ask(lambda t: ev.StopRobots(t, "r1"), at=2.0)
+    run.run(2.29)
+    assert any(2.0 < at + 0.3 < 2.29 for at, _, _ in run.reported)  # such a heartbeat has come
+    refused = run.goal("r1", "short", at=2.29)
+    run.finish()
+    assert outcome(run, refused)[0] == "ROBOT_STOPPED"
 
 
 def test_a_stop_that_is_lost_is_sent_again():
