@@ -3,28 +3,26 @@ under the baseline, and both are summed up side by side."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from rich.console import Console
-from rich.live import Live
 
+from timely_llm.demo_display import Display, open_display
 from timely_llm.evaluation.live import Board
 from timely_llm.evaluation.summary import EngineName, RunReport, report_json
 from timely_llm.fleet_file import Fleet, Value, parameters_of
 from timely_llm.local_fleet import LocalFleet, child_environment, claim_domain, environment
-from timely_llm.messages import ErrorCode, PlanEvent, PlanEventType
+from timely_llm.messages import PlanEvent
 from timely_llm.processes import Interrupt, Interrupted, ProcessGroup
 from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
 from timely_llm.script_file import Instruction, Script
-from timely_llm.tables import comparison_table, live_table, summary_table, title_of
+from timely_llm.tables import comparison_table, summary_table, title_of
 
 BASELINE = "vllm"
 PATIENCE = 180.0  # s, from the last instruction until every goal must have its result
@@ -112,31 +110,37 @@ def _fly(
     folder.mkdir(parents=True, exist_ok=True)
     parameters = {"policy": policy, "pace": options.pace, **dict(options.planner)}
     with PlannerClient(name="timely_llm_demo") as client, ProcessGroup(folder) as children:
-        if client.wait(lambda: client.state is not None, 1.0, interrupt.check):
-            raise PlannerError(
-                "another planner is in this ROS domain: leave ROS_DOMAIN_ID unset or give another"
-            )
         interrupt.children = children
-        processes = LocalFleet(options.fleet, children)
-        begun = time.monotonic()
         try:
+            if client.wait(lambda: client.state is not None, 1.0, interrupt.check):
+                raise PlannerError(
+                    "another planner is in this ROS domain: leave ROS_DOMAIN_ID unset, or give "
+                    "another"
+                )
+            processes = LocalFleet(options.fleet, children)
+            begun = time.monotonic()
             processes.start(parameters)
             processes.wait_ready(client, interrupt.check)
             console.print(f"all are ready after {time.monotonic() - begun:.1f} s")
-            state = client.state
-            title = title_of(state.policy, state.pace, state.model)
-            board = Board(options.fleet.ids)
-            with _display(console, board, title) as display:
-                player = Player(options, client, board, display)
-                player.play(lambda: (interrupt.check(), processes.check()))
+            return _play(options, client, lambda: (interrupt.check(), processes.check()), console)
         except Interrupted:
             console.print("interrupted: ending all processes (Ctrl-C again kills them at once)")
             raise
-        state = client.state
-        engine = EngineName.of(state.engine, state.model)
-        records = board.records()
-        report = RunReport(state.policy, state.pace or "none", engine, records, state.recomputed)
-        return report, player.problems()
+
+
+def _play(
+    options: DemoOptions, client: PlannerClient, check: Callable[[], object], console: Console
+) -> tuple[RunReport, list[str]]:
+    state = client.state
+    board = Board(options.fleet.ids)
+    with open_display(console, board, title_of(state.policy, state.pace, state.model)) as display:
+        player = Player(options, client, board, display)
+        player.play(check)
+    state = client.state
+    engine = EngineName.of(state.engine, state.model)
+    pace = state.pace or "none"
+    report = RunReport(state.policy, pace, engine, board.records(), state.recomputed)
+    return report, player.problems()
 
 
 class Player:
@@ -163,7 +167,7 @@ class Player:
         """s since the script began."""
         return time.monotonic() - self._start
 
-    def play(self, check) -> None:
+    def play(self, check: Callable[[], object]) -> None:
         """Play the script until every goal has its result, or patience ends."""
         self._start = time.monotonic()
         pending = list(self.script.instructions)
@@ -220,76 +224,3 @@ class Player:
     def _event(self, event: PlanEvent) -> None:
         self.board.event(event, self.now())
         self.display.event(event, self.now())
-
-
-class Display(Protocol):
-    """Shows a run as it goes; times in s since the script began."""
-
-    def sent(self, item: Instruction, now: float) -> None: ...
-
-    def event(self, event: PlanEvent, now: float) -> None: ...
-
-    def tick(self, now: float) -> None: ...
-
-
-class LineDisplay:
-    """One line for each thing that happens: for logs."""
-
-    def __init__(self, console: Console, title: str) -> None:
-        self.console = console
-        self._print(title)
-
-    def sent(self, item: Instruction, now: float) -> None:
-        goal = item.goal
-        urgency = goal.urgency.name.lower()
-        self._print(f"{now:7.2f} s  {goal.robot_id}  {urgency} goal: {goal.instruction}")
-
-    def event(self, event: PlanEvent, now: float) -> None:
-        text = ""
-        if event.type is PlanEventType.SEGMENT:
-            text = f"segment {event.segment}: {event.text}"
-        elif event.result is not None and event.type is not PlanEventType.RETURNED:
-            result, code = event.result, event.result.error_code
-            name = "succeeded" if code is ErrorCode.NONE else f"{code.name}: {result.error_msg}"
-            text = f"{name}; response {result.response_time:.2f} s"
-        elif event.type in (PlanEventType.PREEMPTED, PlanEventType.EVICTED):
-            text = event.type.name.lower()
-        if text:
-            self._print(f"{now:7.2f} s  {event.robot_id}  {text}")
-
-    def tick(self, now: float) -> None:
-        pass
-
-    def _print(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-class TableDisplay:
-    """A table that follows the fleet: for terminals."""
-
-    PERIOD = 0.15  # s between two pictures
-
-    def __init__(self, live: Live, board: Board, title: str) -> None:
-        self.live, self.board, self.title = live, board, title
-        self._shown = -1.0
-
-    def sent(self, item: Instruction, now: float) -> None:
-        pass
-
-    def event(self, event: PlanEvent, now: float) -> None:
-        pass
-
-    def tick(self, now: float) -> None:
-        if now >= self._shown + self.PERIOD:
-            self._shown = now
-            title, width = f"{now:5.1f} s, {self.title}", self.live.console.width
-            self.live.update(live_table(self.board, now, title, width), refresh=True)
-
-
-@contextlib.contextmanager
-def _display(console: Console, board: Board, title: str) -> Iterator[Display]:
-    if not console.is_terminal:
-        yield LineDisplay(console, title)
-        return
-    with Live(console=console, auto_refresh=False) as live:
-        yield TableDisplay(live, board, title)
