@@ -18,20 +18,23 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from robot_adapters.base import Adapter, adapter_class, make_adapter
+from robot_adapters.base import make_adapter
 from robot_adapters.executor import RobotExecutor
-from robot_adapters.plan_run import Timing
+from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
+from robot_adapters.plan_run import Question
 from robot_adapters.registration import Registration
 from timely_llm import messages as values
 from timely_llm.msg import Execution, PlannerStatus, Segment
-from timely_llm.paths import share
-from timely_llm.ros.conversions import from_ros, instance_from_ros, instance_to_ros, to_ros
-from timely_llm.ros.declare import Parameter, ParameterError, declare, refuse_unknown
+from timely_llm.ros.conversions import (
+    from_ros,
+    instance_from_ros,
+    instance_to_ros,
+    to_ros,
+    uuid_to_ros,
+)
 from timely_llm.ros.process import new_instance, run_node
-from timely_llm.skills import SkillSet
-from timely_llm.srv import RegisterRobot, UnregisterRobot
+from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 
-DEFAULT_KIND = "tello"
 DEPTH = 1000  # deep enough for a whole plan's segments and reports
 RELIABLE = QoSProfile(
     depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
@@ -41,100 +44,34 @@ STATUS_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 GOODBYE_TIMEOUT = 0.5  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s
 
-PARAMETERS: dict[str, Parameter] = {
-    "robot_id": Parameter("", "id the planner knows the robot by; empty: the node's namespace"),
-    "kind": Parameter("", f"kind of robot; empty: the skill set's, or {DEFAULT_KIND}"),
-    "skill_set": Parameter("", "skill set file; empty: the bundled one of the kind"),
-    "adapter": Parameter("simulated", "adapter by name, or module:class"),
-    "planner_namespace": Parameter("", "namespace of the planner node; empty: the root"),
-    "heartbeat_period": Parameter(0.2, "the robot is never silent for longer, s", (0.01, 10.0)),
-    "planner_timeout": Parameter(2.0, "a planner silent for longer is lost, s", (0.1, 3600.0)),
-    "register_timeout": Parameter(
-        15.0, "a robot_id that is taken is asked for again for this long, s", (0.0, 3600.0)
-    ),
-    "overtime": Parameter(3.0, "a call may take this many times its expected time", (1.0, 100.0)),
-    "patience": Parameter(15.0, "and this much more, s", (0.0, 3600.0)),
-}
-
 
 class RobotNode(Node):
     """``executor`` is the one that spins this node. ``done`` completes with the exit status."""
 
     def __init__(self, executor: Executor, **arguments: Any) -> None:
         super().__init__("robot_adapter", **arguments)
-        self.parameters = declare(self, PARAMETERS)
+        self.parameters, own = declare_all(self)
         self.done: Future = Future()
         self.failure: Exception | None = None
-        self.robot_id, self._base = self._names()
-        self._skill_text, skills = self._skills()
+        self.robot_id, self._base = names(self.parameters, self.get_namespace())
+        self._skill_text, skills = skill_set(self.parameters)
         self._spinner = executor
-        self._adapter = self._make_adapter(skills)
-        timing = Timing(
-            heartbeat_period=self.parameters["heartbeat_period"],
-            planner_timeout=self.parameters["planner_timeout"],
-            overtime=self.parameters["overtime"],
-            patience=self.parameters["patience"],
-        )
-        self._robot = RobotExecutor(self._adapter, timing)
+        self._adapter = make_adapter(self.parameters["adapter"], self.robot_id, skills, **own)
+        ask = self._ask_model if asks_model(self.parameters) else None
+        self._robot = RobotExecutor(self._adapter, timing(self.parameters), ask)
         self._registration = Registration(self.parameters["register_timeout"])
         self._instance = new_instance()
         self._planner = ""  # instance of the session's
         self._session = 0
-        self._ask: Future | None = None
+        self._request: Future | None = None  # of a registration
         self._told = ""  # the last thing the log said about the planner
-        self._matched, self._opened_at = (
-            0,
-            0,
-        )  # publishers of segments ever matched; at last session
+        self._matched = 0  # publishers of segments, ever
+        self._opened_at = 0  # of them, when the last session began
         simulated = self.get_parameter("use_sim_time").value
         self._clock = self.get_clock() if simulated else Clock(clock_type=ClockType.STEADY_TIME)
         self._make_interfaces()
 
     # Setting up.
-
-    def _names(self) -> tuple[str, str]:
-        """The robot's id, and the namespace of its topics."""
-        namespace = self.get_namespace()
-        robot_id = self.parameters["robot_id"] or namespace.strip("/")
-        if not robot_id:
-            raise ParameterError(
-                "parameter 'robot_id': must be given where the node has no namespace"
-            )
-        return robot_id, f"/{robot_id}" if namespace == "/" else namespace
-
-    def _skills(self) -> tuple[str, SkillSet]:
-        """The text to register with (empty: the planner knows the kind), and the skills."""
-        kind, path = self.parameters["kind"], self.parameters["skill_set"]
-        if not path:
-            file = share("config", "skills", f"{kind or DEFAULT_KIND}.yaml")
-            if not file.is_file():
-                known = ", ".join(sorted(p.stem for p in file.parent.glob("*.yaml")))
-                raise ParameterError(
-                    f"parameter 'kind': {kind!r} has no bundled skill set (known: {known}); "
-                    "give one with 'skill_set'"
-                )
-            return "", SkillSet.from_file(file)
-        skills = SkillSet.from_file(path)
-        if kind not in ("", skills.kind):
-            raise ParameterError(
-                f"parameter 'kind' is {kind!r}, but the skill set's is {skills.kind!r}"
-            )
-        return skills.text, skills
-
-    def _make_adapter(self, skills: SkillSet) -> Adapter:
-        name = self.parameters["adapter"]
-        known = {
-            p.name: Parameter(
-                p.default,
-                f"{p.description}, {p.unit}" if p.unit else p.description,
-                None if p.minimum is None or p.maximum is None else (p.minimum, p.maximum),
-            )
-            for p in adapter_class(name).PARAMETERS
-        }
-        refuse_unknown(self, (*PARAMETERS, *known))
-        own = declare(self, known)
-        self.parameters |= own
-        return make_adapter(name, self.robot_id, skills, **own)
 
     def _make_interfaces(self) -> None:
         planner = self.parameters["planner_namespace"].strip("/")
@@ -153,6 +90,7 @@ class RobotNode(Node):
         )
         self._register = self.create_client(RegisterRobot, f"{planner}register_robot")
         self._unregister = self.create_client(UnregisterRobot, f"{planner}unregister_robot")
+        self._probe = self.create_client(Probe, f"{planner}probe")
         self.create_service(Trigger, f"{own}/stop", self._on_stop)
         self.create_service(Trigger, f"{own}/rearm", self._on_rearm)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -229,6 +167,26 @@ class RobotNode(Node):
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
 
+    # Questions to the model.
+
+    def _ask_model(self, question: Question) -> None:
+        request = Probe.Request(
+            robot_id=self.robot_id,
+            session=self._session,
+            plan_id=uuid_to_ros(question.plan_id),
+            question=question.text,
+            scene=question.scene,
+            timeout=question.timeout,
+        )
+        future = self._probe.call_async(request)
+        future.add_done_callback(lambda answered: self._on_answer(question, answered.result()))
+
+    def _on_answer(self, question: Question, response: Probe.Response) -> None:
+        good = response.error_code == values.ErrorCode.NONE
+        answer, error = (response.answer, "") if good else (None, response.error_msg)
+        plan_id, call = question.plan_id, question.call_number
+        self._publish(self._robot.on_answer(plan_id, call, answer, error, self._now()))
+
     # Being known to a planner.
 
     def _keep_registering(self, now: float) -> None:
@@ -242,8 +200,8 @@ class RobotNode(Node):
             self._open_session(now)
 
     def _send_registration(self, now: float) -> None:
-        if self._ask is not None:  # it got no answer
-            self._register.remove_pending_request(self._ask)
+        if self._request is not None:  # it got no answer
+            self._register.remove_pending_request(self._request)
         request = RegisterRobot.Request(
             robot_id=self.robot_id,
             kind="" if self._skill_text else self._adapter.skills.kind,
@@ -252,13 +210,13 @@ class RobotNode(Node):
             instance=instance_to_ros(self._instance),
         )
         self._registration.asked(now)
-        self._ask = self._register.call_async(request)
-        self._ask.add_done_callback(self._on_registered)
+        self._request = self._register.call_async(request)
+        self._request.add_done_callback(self._on_registered)
 
     def _on_registered(self, future: Future) -> None:
-        if future is not self._ask or self.done.done():
+        if future is not self._request or self.done.done():
             return
-        self._ask = None
+        self._request = None
         response, now = future.result(), self._now()
         if response.error_code == values.ErrorCode.NONE:
             planner = instance_from_ros(response.planner_instance)

@@ -15,7 +15,7 @@ EDGES = (
     *("timely_llm/local_fleet.py", "timely_llm/processes.py"),
     "timely_llm/evaluation/bag.py",
     "timely_llm/evaluation/live.py",
-    "robot_adapters/node.py",
+    "robot_adapters/node",
     "robot_adapters/tello",
     "robot_adapters/indy7",
 )

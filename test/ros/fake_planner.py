@@ -20,7 +20,7 @@ from timely_llm import messages as values
 from timely_llm.messages import ErrorCode, ExecutionState, SegmentCommand
 from timely_llm.msg import Execution, PlannerStatus, Segment
 from timely_llm.ros.conversions import from_ros, instance_from_ros, instance_to_ros, to_ros
-from timely_llm.srv import RegisterRobot, UnregisterRobot
+from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 
 QOS = QoSProfile(depth=1000)
 STATUS_PERIOD = 0.1  # s
@@ -43,10 +43,12 @@ class FakePlanner:
         self.session = 0
         self.requests: list[Any] = []
         self.unregistered: list[Any] = []
+        self.probes: list[Any] = []
         self.reports: list[values.Execution] = []
         self._publishers: dict[str, Any] = {}
         self.node.create_service(RegisterRobot, "register_robot", self._register)
         self.node.create_service(UnregisterRobot, "unregister_robot", self._unregister)
+        self.node.create_service(Probe, "probe", self._answer)
         status = self.node.create_publisher(PlannerStatus, "planner_status", 10)
         message = PlannerStatus(instance=instance_to_ros(self.instance))
         self._timer = self.node.create_timer(STATUS_PERIOD, lambda: status.publish(message))
@@ -153,6 +155,13 @@ class FakePlanner:
                 lambda message: self.reports.append(from_ros(message)),
                 QOS,
             )
+
+    def _answer(self, request: Any, response: Any) -> Any:
+        self.probes.append(request)
+        response.answer = "a banana"
+        if request.question == "what now":
+            response.error_code, response.error_msg = int(ErrorCode.TIMEOUT), "too slow"
+        return response
 
     def _unregister(self, request: Any, response: Any) -> Any:
         self.unregistered.append((request.robot_id, request.session))

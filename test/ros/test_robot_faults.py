@@ -148,6 +148,19 @@ def test_an_own_skill_set_is_sent_along(start, planner: FakePlanner) -> None:
     assert planner.report(State.FAILED).error == "gt: 'moon' is not in view"
 
 
+def test_a_probe_goes_to_the_model_if_it_shall(start, planner: FakePlanner) -> None:
+    start("robot", **FAST, probes="planner")
+    planner.registered()
+    planner.send(A, 0, "_1=p('what is on the table');->_1", last=True)
+    assert planner.report(State.PLAN_RETURNED).value == "a banana"
+    request = planner.probes[0]
+    assert (request.robot_id, request.session) == ("r1", 1)
+    assert request.question == "what is on the table"
+    assert request.scene.startswith("[countertop_1 x:")
+    planner.send(B, 0, "_1=p('what now');", last=True)
+    assert planner.report(State.FAILED, plan_id=B).error == "p: too slow"
+
+
 BAD_PARAMETERS = {
     "unknown": ({"adaptor": "simulated"}, "'adaptor' is unknown; did you mean 'adapter'?"),
     "range": ({"heartbeat_period": 0.0}, "'heartbeat_period': is 0.0: must be a float from 0.01"),
@@ -156,6 +169,7 @@ BAD_PARAMETERS = {
     "kind": ({"kind": "tallo"}, "'kind': 'tallo' has no bundled skill set (known: indy7, tello)"),
     "skill set": ({"skill_set": "/nowhere.yaml"}, "No such file or directory: '/nowhere.yaml'"),
     "world": ({"world": "hous"}, "world: no bundled world 'hous'; did you mean 'house'?"),
+    "probes": ({"probes": "model"}, "parameter 'probes': 'model' is none of ('robot', 'planner')"),
     "start": ({"z": 5.0}, "start: z would be 5.00 m: geofence is 0.2 to 3 m"),
 }
 
