@@ -1,6 +1,7 @@
 """The vLLM engine runs exactly the run set; suspension, eviction and pins change no text."""
 
 import random
+import threading
 
 import pytest
 
@@ -251,6 +252,33 @@ def test_random_weights_keep_to_the_robots_grammar(engine, kind):
         checker.feed(seen.texts[name])
         if seen.ends[name] == "stop":
             checker.finish()
+
+
+def test_nobody_waits_for_a_grammar_that_takes_long_to_compile(engine, monkeypatch):
+    """Two stand-ins for the compiler: one that is held up, one that fails."""
+    gate, manager = threading.Event(), engine._scheduler.structured_output_manager
+    compile_now = manager._create_grammar
+
+    def compile_late(given):
+        assert gate.wait(60)
+        return compile_now(given)
+
+    def fail(given):
+        raise RuntimeError("no memory")
+
+    engine.submit(request("other"))
+    monkeypatch.setattr(manager, "_create_grammar", compile_late)
+    engine.submit(request("late", grammar='root ::= "late"'))
+    beside = engine.step(["late", "other"])
+    idle = engine.step(["late"])
+    gate.set()
+    assert list(beside.scheduled) == ["other"]
+    assert (idle.scheduled, idle.outputs, idle.duration) == ({}, {}, 0.0)
+    assert run_to_end(engine, ["late"]).texts == {"late": "late"}
+    monkeypatch.setattr(manager, "_create_grammar", fail)
+    engine.submit(request("failed", grammar='root ::= "failed"'))
+    seen = run_to_end(engine, ["failed", "other"])
+    assert seen.ends == {"failed": "error", "other": "length"}
 
 
 def test_seeded_sampling_is_not_touched_by_suspension(engine):
