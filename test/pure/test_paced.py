@@ -101,6 +101,8 @@ def test_a_step_that_computes_nothing_is_never_prolonged():
     assert not engine.pending
     assert engine.step((), hold=["a"]) == StepResult(kv_blocks_used=2, kv_blocks_total=100)
     assert clock.log == log
+    engine, _ = make(each=0.75)
+    assert engine.step(()).duration == 0.0
 
 
 def test_abort_reaches_the_engine():

@@ -17,7 +17,7 @@ INDY7 = SkillSet.from_file(share("config", "skills", "indy7.yaml"))
 CRAWLER = SkillSet.from_yaml(
     """
 kind: crawler
-description: a crawler with one motor and no eyes
+description: a crawler with one motor, one eye and a printer
 bounds: {max_nesting: 1, max_statements: 4, max_loop: 2}
 skills:
   - name: go
@@ -30,6 +30,12 @@ skills:
     description: print a label
     arguments: [{name: label, type: str, maximum: 8, pattern: "[A-Z]{1,8}"}]
     duration: {constant: 1}
+  - name: see
+    long_name: see
+    description: whether the object is in view
+    arguments: [{name: object, type: str, maximum: 8}]
+    returns: bool
+    duration: {constant: 0.001}
 """
 )
 BLIND = SkillSet.from_yaml(
