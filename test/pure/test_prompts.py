@@ -63,7 +63,7 @@ left out
 
 def test_blocks_see_their_part_and_nothing_else_is_rendered():
     template = PromptTemplate(SIMPLE)
-    assert template.system(CRAWLER) == "crawler <a>\ngo\ntag\n"
+    assert template.system(CRAWLER) == "crawler <a>\ngo\ntag\nsee\n"
     assert template.user(CRAWLER, "[cat]", "go on") == "<[cat]><go on>"
 
 
