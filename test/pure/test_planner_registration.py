@@ -7,7 +7,7 @@ from sim_parts import WALKER, walker
 from robot_adapters.executor import RobotExecutor
 from timely_llm import events as ev
 from timely_llm.goals import PlannerConfig
-from timely_llm.messages import ErrorCode
+from timely_llm.messages import NO_PLAN, ErrorCode
 
 PLANS = {"long": "go(2);go(3);go(1)", "short": "go(1)"}
 
@@ -189,7 +189,7 @@ def test_a_latched_stop_outlives_a_new_session():
     run.act("r1", 3.0, RobotExecutor.on_rearm)
     taken = run.goal("r1", "short", at=3.5)
     run.finish()
-    assert run.result(refused).error_code is ErrorCode.ROBOT_STOPPED
+    assert run.story(refused)[-1] == "2.001 REFUSED ROBOT_STOPPED"
     assert run.result(taken).error_code is ErrorCode.NONE
 
 
@@ -198,9 +198,12 @@ def test_a_stop_not_yet_confirmed_reaches_the_new_session():
     run.add_robot("r1")
     run.goal("r1", "long", at=1.0)
     run.ask(lambda t: ev.StopRobots(t, "r1"), at=2.0)
+    run.lose = lambda robot_id, message: run.now < 2.001 and message.plan_id == NO_PLAN
     run.restart_robot("r1", 2.001, instance="r1-1")
     refused = run.goal("r1", "short", at=3.0)
     run.finish()
+    stops = [line for line in run.commands("r1") if "STOP" in line]
+    assert stops == ["2.000 STOP", "2.001 STOP"]
     assert run.robots["r1"].executor.stopped
     assert run.result(refused).error_code is ErrorCode.ROBOT_STOPPED
 

@@ -394,7 +394,7 @@ def test_idle_from_before_the_stop_came_does_not_rearm():
     assert any(2.0 < at + 0.3 < 2.29 for at, _, _ in run.reported)  # such a heartbeat has come
     refused = run.goal("r1", "short", at=2.29)
     run.finish()
-    assert outcome(run, refused)[0] == "ROBOT_STOPPED"
+    assert run.story(refused)[-1] == "2.290 REFUSED ROBOT_STOPPED"
 
 
 def test_a_stop_that_is_lost_is_sent_again():
