@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -136,7 +135,6 @@ def serve(
         arguments += ["--params-file", str(params_file)]
     for name, value in _parameters(param or [], **given).items():
         arguments += ["-p", f"{name}:={json.dumps(value)}"]
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     from timely_llm.ros.planner_node import main
 
     raise typer.Exit(main(["timely-llm", *arguments]))
