@@ -118,7 +118,7 @@ class PromptTemplate:
             pieces.extend(wanted(inner))
             return iter(())
 
-        for name in context.blocks:
+        for name in {*_BLOCKS, *_OPTIONAL} & set(context.blocks):  # blocks inside of them stay
             context.blocks[name] = [capture if name == block else lambda inner: iter(())]
         try:
             for _ in self._template.root_render_func(context):
