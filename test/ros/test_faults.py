@@ -160,7 +160,7 @@ WRONG_STARTS = {
     "no such skill sets": ({"skill_sets": "[/nowhere]"}, "parameter 'skill_sets'", "/nowhere"),
     "rising utility": ({"utility__urgent": "[0.2, 1.0, 2.0]"}, "'utility.urgent'", "alpha"),
     "no such template": ({"prompt_template": "/nowhere.jinja2"}, "/nowhere.jinja2", "template"),
-    "not JSON": ({"engine": "vllm", "engine_args": "max_model_len=3"}, "parameter 'engine_args'", "JSON"),
+    "not JSON": ({"engine": "vllm", "engine_args": "length=3"}, "'engine_args'", "JSON"),
     "no such model": ({"engine": "vllm", "model": "/nowhere/model"}, "/nowhere/model", "model"),
 }
 

@@ -20,6 +20,7 @@ from std_srvs.srv import Trigger
 from timely_llm.action import Plan
 from timely_llm.messages import ErrorCode, PlanEventType
 from timely_llm.msg import PlannerStatus, TimeUtility
+from timely_llm.srv import Probe
 
 PLANS = Path(__file__).with_name("plans.yaml")
 SIMULATED = {"engine": "simulated", "model": PLANS, "max_tokens": 60}
@@ -272,3 +273,14 @@ def test_deactivated_it_ends_goals_and_active_again_it_goes_on(flying: Client) -
 def change(client: Client, transition: int) -> bool:
     request = Transition(id=transition)
     return client.call(ChangeState, "/planner/change_state", transition=request).success
+
+
+def test_a_probe_needs_its_robots_session(flying: Client) -> None:
+    response = flying.call(Probe, "probe", robot_id="d1", session=1, question="what is it")
+    assert response.error_code == ErrorCode.INVALID_SESSION and "'d1'" in response.error_msg
+
+
+def test_a_probe_is_answered(flying: Client) -> None:
+    session = flying.listed()["d1"].session
+    response = flying.call(Probe, "probe", robot_id="d1", session=session, question="wait a little")
+    assert (response.error_code, response.answer) == (ErrorCode.NONE, "d(0.2);d(0.2);")

@@ -27,6 +27,9 @@ class Snapshot:
     overhead: float = 0.0
 
 
+_Received = tuple[float, ev.Event] | None  # when, s, and what; None ends the loop
+
+
 class EngineThread(threading.Thread):
     """Runs a planner until ``stop``. ``make`` builds it inside the thread, where its engine lives;
     ``clock`` gives the planner's time in s; ``carry_out`` gets the commands, in this thread.
@@ -44,7 +47,7 @@ class EngineThread(threading.Thread):
     ) -> None:
         super().__init__(name="engine", daemon=True)
         self._make, self._clock, self._carry_out, self._failed = make, clock, carry_out, failed
-        self._inbox: queue.SimpleQueue[ev.Event | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Received] = queue.SimpleQueue()
         self._ready = threading.Event()
         self._error: BaseException | None = None
         self._planner: Planner | None = None
@@ -54,8 +57,8 @@ class EngineThread(threading.Thread):
         self.snapshot = Snapshot()
 
     def put(self, event: ev.Event) -> None:
-        """Hand ``event`` to the planner; from any thread, returns at once."""
-        self._inbox.put(event)
+        """Hand ``event``, received now, to the planner; from any thread, returns at once."""
+        self._inbox.put((self._clock(), event))
 
     def stop(self) -> None:
         """Finish the step under way, close the engine and end; from any thread."""
@@ -87,10 +90,11 @@ class EngineThread(threading.Thread):
     def _loop(self, planner: Planner) -> None:
         wait = 0.0
         while True:
-            for event in self._events(wait):
-                if event is None:
+            for received in self._events(wait):
+                if received is None:
                     return
-                self._carry_out(planner.handle(event, self._clock()))
+                at, event = received
+                self._carry_out(planner.handle(event, at))
             begun = time.perf_counter()
             turn = planner.run_once(self._clock())
             self._carry_out(turn.commands)
@@ -105,7 +109,7 @@ class EngineThread(threading.Thread):
         self._step_times.append(step_time)
         self._overheads.append(overhead)
 
-    def _events(self, wait: float) -> list[ev.Event | None]:
+    def _events(self, wait: float) -> list[_Received]:
         """All events there are; waits up to ``wait`` s for the first one."""
         events = []
         try:

@@ -1,4 +1,4 @@
-"""What ``/diagnostics`` says about the planner."""
+"""What the planner says of itself: ``planner_status``, its heartbeat, and ``/diagnostics``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,41 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from timely_llm.engine.base import EngineInfo
 from timely_llm.messages import RobotInfo
+from timely_llm.msg import PlannerStatus
+from timely_llm.ros.conversions import instance_to_ros, time_to_ros
 from timely_llm.ros.engine_thread import Snapshot
+
+
+def planner_status(
+    now: float, instance: str, policy: str, info: EngineInfo, snapshot: Snapshot
+) -> PlannerStatus:
+    """The heartbeat at ``now``, in s."""
+    counts = snapshot.counts
+    return PlannerStatus(
+        stamp=time_to_ros(now),
+        instance=instance_to_ros(instance),
+        policy=policy,
+        model=info.model,
+        engine=f"{info.backend} {info.version}",
+        pace=info.pace,
+        robots=counts.robots,
+        waiting=counts.waiting,
+        running=counts.running,
+        suspended=counts.suspended,
+        executing=counts.executing,
+        kv_blocks_used=counts.kv_blocks_used,
+        kv_blocks_total=counts.kv_blocks_total,
+        step_time=snapshot.step_time,
+        overhead=snapshot.overhead,
+        prompt_tokens_recomputed=counts.recomputed_tokens,
+    )
 
 
 def diagnostics(
     name: str,
     stamp: Time,
+    policy: str,
     active: bool,
-    parameters: dict[str, Any],
     info: EngineInfo | None,
     snapshot: Snapshot | None,
     robots: Sequence[RobotInfo],
@@ -27,7 +54,7 @@ def diagnostics(
     planner = DiagnosticStatus(name=f"{name}: planner", hardware_id="timely_llm")
     planner.level = DiagnosticStatus.OK if active else DiagnosticStatus.WARN
     planner.message = "active" if active else "not active"
-    facts: dict[str, Any] = {"policy": parameters["policy"]}
+    facts: dict[str, Any] = {"policy": policy}
     if info is not None:
         facts |= {"engine": f"{info.backend} {info.version}", "model": info.model}
         facts |= {"pace": info.pace or "none"}

@@ -1,0 +1,123 @@
+"""The planner's services: requests become events, answers of the core become responses."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from rclpy.node import Node
+from rclpy.task import Future
+
+from timely_llm import events as ev
+from timely_llm import srv
+from timely_llm.messages import ErrorCode, RobotInfo
+from timely_llm.ros.conversions import instance_from_ros, instance_to_ros, to_ros
+from timely_llm.ros.outlets import Outlets
+
+Answer = ev.Registered | ev.Answered | ev.Probed
+
+
+class Services:
+    """``put`` takes an event to the planner and says whether there is one. All of this runs in the
+    executor's thread. ``instance`` is the planner's; ``robots`` those that it knows."""
+
+    def __init__(
+        self, node: Node, put: Callable[[ev.Event], bool], outlets: Outlets, instance: str
+    ) -> None:
+        self.instance = instance
+        self.robots: tuple[RobotInfo, ...] = ()
+        self._log = node.get_logger()
+        self._put, self._outlets = put, outlets
+        self._tickets = itertools.count(1)
+        self._open: dict[int, Future] = {}
+        node.create_service(srv.RegisterRobot, "register_robot", self._register)
+        node.create_service(srv.UnregisterRobot, "unregister_robot", self._unregister)
+        node.create_service(srv.ListRobots, "list_robots", self._list)
+        node.create_service(srv.StopRobot, "stop_robot", self._stop)
+        node.create_service(srv.Probe, "probe", self._probe)
+
+    def answer(self, answer: Answer) -> None:
+        """The planner has answered."""
+        self._open.pop(answer.ticket).set_result(answer)
+
+    def abandon(self, words: str) -> None:
+        """The planner has ended: whoever still waits is told so."""
+        for ticket in tuple(self._open):
+            self.answer(ev.Answered(ticket, ErrorCode.PLANNER_INACTIVE, words))
+
+    def _ask(self, make: Callable[[int], ev.Event]) -> Future:
+        """Put an event that is answered; the future gets the answer."""
+        ticket, future = next(self._tickets), Future()
+        self._open[ticket] = future
+        if not self._put(make(ticket)):
+            self.abandon("the planner is not configured")
+        return future
+
+    async def _register(
+        self, request: srv.RegisterRobot.Request, response: srv.RegisterRobot.Response
+    ) -> srv.RegisterRobot.Response:
+        namespace = request.robot_namespace or f"/{request.robot_id}"
+        answer = await self._ask(
+            lambda ticket: ev.RegisterRobot(
+                ticket,
+                request.robot_id,
+                request.kind,
+                request.skill_set,
+                namespace,
+                instance_from_ros(request.instance),
+            )
+        )
+        response.error_code, response.error_msg = int(answer.code), answer.error
+        response.planner_instance = instance_to_ros(self.instance)
+        if answer.code is ErrorCode.NONE:
+            response.session = answer.session
+            self._outlets.open(request.robot_id, namespace, answer.session)
+            self._log.info(f"robot {request.robot_id!r} registered")
+        else:
+            self._log.warning(f"robot {request.robot_id!r} refused: {answer.error}")
+        return response
+
+    async def _unregister(
+        self, request: srv.UnregisterRobot.Request, response: srv.UnregisterRobot.Response
+    ) -> srv.UnregisterRobot.Response:
+        answer = await self._ask(
+            lambda ticket: ev.UnregisterRobot(ticket, request.robot_id, request.session)
+        )
+        response.error_code, response.error_msg = int(answer.code), answer.error
+        if answer.code is ErrorCode.NONE:
+            self._outlets.close(request.robot_id)
+            self._log.info(f"robot {request.robot_id!r} unregistered")
+        return response
+
+    async def _stop(
+        self, request: srv.StopRobot.Request, response: srv.StopRobot.Response
+    ) -> srv.StopRobot.Response:
+        answer = await self._ask(lambda ticket: ev.StopRobots(ticket, request.robot_id))
+        response.error_code, response.error_msg = int(answer.code), answer.error
+        response.stopped = list(answer.robots)
+        return response
+
+    async def _probe(
+        self, request: srv.Probe.Request, response: srv.Probe.Response
+    ) -> srv.Probe.Response:
+        answer = await self._ask(
+            lambda ticket: ev.AskProbe(
+                ticket,
+                request.robot_id,
+                request.session,
+                request.question,
+                request.scene,
+                request.timeout,
+            )
+        )
+        response.error_code, response.error_msg = int(answer.code), answer.error
+        if answer.code is ErrorCode.NONE:
+            response.answer = answer.answer
+        return response
+
+    def _list(
+        self, request: srv.ListRobots.Request, response: srv.ListRobots.Response
+    ) -> srv.ListRobots.Response:
+        response.instance = instance_to_ros(self.instance)
+        response.robots = [to_ros(robot) for robot in self.robots]
+        return response
