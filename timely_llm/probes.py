@@ -10,6 +10,7 @@ from timely_llm.engine.base import EngineError, GenerationRequest, Output
 from timely_llm.fleet import Refused
 from timely_llm.messages import ErrorCode
 from timely_llm.plans import Plans
+from timely_llm.prompts import TemplateError
 
 MAX_QUESTION = 200  # characters
 MAX_TOKENS = 24  # of an answer
@@ -40,6 +41,9 @@ def ask_probe(plans: Plans, event: ev.AskProbe, now: float) -> None:
         tokens = plans.engine.submit(request)
     except Refused as refusal:
         plans.out.append(ev.Probed(event.ticket, refusal.code, refusal.error))
+        return
+    except TemplateError as error:
+        plans.out.append(ev.Probed(event.ticket, ErrorCode.INVALID_GOAL, str(error)))
         return
     except EngineError as error:
         plans.out.append(ev.Probed(event.ticket, ErrorCode.ENGINE_FAILED, str(error)))
