@@ -43,6 +43,13 @@ def test_a_name_is_left_to_the_library_and_a_path_must_exist(tmp_path):
         model_folder("")
 
 
+def test_a_wrong_path_in_a_folder_that_is_there_is_no_name(tmp_path, monkeypatch):
+    (tmp_path / "models" / "tiny_planner").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelNotFound, match=r"'models/tiny_plannr' \(did you mean 'tiny_planner'"):
+        model_folder("models/tiny_plannr")
+
+
 @pytest.mark.parametrize(
     ("file", "content", "error"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from timely_llm.engine.base import ModelBroken, ModelNotFound
+from timely_llm.engine.base import ModelBroken, ModelNotFound, did_you_mean
 
 _CONFIGS = ("config.json", "params.json")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
@@ -25,8 +25,10 @@ def model_folder(model: str) -> Path | None:
     path = Path(model).expanduser()
     if path.exists():
         return path
-    if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise ModelNotFound(f"there is no model at {model!r}")
+    beside = path.parent.is_dir() and "/" in model
+    if beside or model.startswith((".", "/", "~")) or model.count("/") > 1:
+        near = [other.name for other in path.parent.iterdir()] if beside else []
+        raise ModelNotFound(f"there is no model at {model!r}{did_you_mean(path.name, near)}")
     return None
 
 
