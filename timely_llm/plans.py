@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from timely_llm import events as ev
 from timely_llm.engine.base import (
@@ -37,9 +36,6 @@ from timely_llm.pins import Pins
 from timely_llm.prompts import PromptTemplate, TemplateError
 from timely_llm.segment import SegmentDetector
 
-if TYPE_CHECKING:
-    from timely_llm.probes import Probe
-
 _FEEDBACK = {
     State.QUEUED: FeedbackState.QUEUED,
     State.WAITING: FeedbackState.WAITING,
@@ -58,6 +54,16 @@ class Writing:
     robot: Robot
     detector: SegmentDetector
     checker: PlanChecker
+
+
+@dataclass(slots=True)
+class Probe:
+    """A robot's question to the model: who asked, until when (s) it is of use, what is written."""
+
+    ticket: int
+    deadline: float
+    uncached: int  # prompt tokens that the engine has yet to compute
+    text: list[str] = field(default_factory=list)
 
 
 class Plans:
