@@ -74,6 +74,7 @@ class Generation:
     state: State = State.QUEUED
     replaces: bool = False  # the first segment takes the robot from another plan
     replaced: Generation | None = None  # that plan, while it still has the robot
+    later: TimeUtility = field(init=False)  # of the segments behind the first
 
     # Written in the engine.
     submitted: bool = False
@@ -105,6 +106,9 @@ class Generation:
     code: ErrorCode = ErrorCode.NONE
     error: str = ""
     stop_deadline: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.later = self.utility.continuation()
 
     def move(self, move: Move) -> None:
         """Change the state as the table says, or raise ``IllegalMove`` and change nothing."""

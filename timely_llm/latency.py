@@ -53,6 +53,7 @@ class LatencyEstimate:
     def __init__(self, prior: StepLatency) -> None:
         self.prior = prior
         self._decode: dict[int, float] = {}
+        self._extended: dict[int, float] = {}  # sizes not seen yet, as of the last observation
         self._prefill = prior.per_prefill_token
 
     def observe(self, batch: int, prefill_tokens: int, kv_tokens: int, duration: float) -> None:
@@ -60,6 +61,7 @@ class LatencyEstimate:
         if batch and not prefill_tokens:
             mean = self._decode.get(batch, duration)
             self._decode[batch] = mean + self.RATE * (duration - mean)
+            self._extended.clear()
         elif prefill_tokens:
             beyond = max(0.0, duration - self(batch, 0, kv_tokens))
             self._prefill += self.RATE * (beyond / prefill_tokens - self._prefill)
@@ -70,17 +72,18 @@ class LatencyEstimate:
         if batch:
             decode = self._decode.get(batch, -1.0)
             if decode < 0:
-                decode = self._extend(batch, kv_tokens)
+                if not self._decode:
+                    return self.prior(batch, 0, kv_tokens) + self._prefill * prefill_tokens
+                decode = self._extended.get(batch, -1.0)
+            if decode < 0:
+                decode = self._extended[batch] = self._extend(batch)
         return decode + self._prefill * prefill_tokens
 
-    def _extend(self, batch: int, kv_tokens: int) -> float:
+    def _extend(self, batch: int) -> float:
         smaller = max((size for size in self._decode if size < batch), default=0)
         if smaller:
             return self._decode[smaller] + self.prior.per_sequence * (batch - smaller)
-        larger = min((size for size in self._decode if size > batch), default=0)
-        if larger:
-            return self._decode[larger]
-        return self.prior(batch, 0, kv_tokens)
+        return self._decode[min(self._decode)]
 
 
 class SegmentLength:

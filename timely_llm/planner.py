@@ -7,12 +7,12 @@ the same object; they differ in the engine, the clock, and who carries out the c
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from timely_llm import events as ev
 from timely_llm import intake, probes, registration, reports
+from timely_llm.counts import Counts, counts_of
 from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, StepResult
 from timely_llm.fleet import Fleet
 from timely_llm.generation import Generation, Move, State
@@ -50,31 +50,6 @@ class Turn:
     busy: bool
     duration: float = 0.0
     wake_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many robots and plans there are, by what they do, and how full the KV cache is."""
-
-    robots: int = 0
-    waiting: int = 0  # their first segment is not begun
-    running: int = 0
-    suspended: int = 0
-    executing: int = 0  # written to the end, or being stopped
-    kv_blocks_used: int = 0
-    kv_blocks_total: int = 0
-    recomputed_tokens: int = 0
-
-
-_COUNTED = {
-    State.QUEUED: "waiting",
-    State.WAITING: "waiting",
-    State.RUNNING: "running",
-    State.SUSPENDED: "suspended",
-    State.EVICTED: "suspended",
-    State.WRITTEN: "executing",
-    State.STOPPING: "executing",
-}
 
 
 class Planner:
@@ -136,14 +111,7 @@ class Planner:
 
     def counts(self) -> Counts:
         """A snapshot for people."""
-        numbers = Counter(_COUNTED[plan.state] for plan in self.plans.live.values())
-        return Counts(
-            robots=len(self.plans.fleet.robots),
-            kv_blocks_used=self.last_step.kv_blocks_used,
-            kv_blocks_total=self.engine.info.kv_blocks,
-            recomputed_tokens=self.recomputed_tokens,
-            **numbers,
-        )
+        return counts_of(self.plans, self.last_step, self.recomputed_tokens)
 
     def _wake_at(self, at: float | None) -> float | None:
         """``at``, or when silence must be looked at if that is sooner."""

@@ -21,7 +21,7 @@ def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: floa
         arrival=plan.arrival,
         origin=plan.arrival if first else plan.horizon.end,
         due=plan.arrival + plan.utility.ert if first else plan.horizon.end,
-        utility=plan.utility if first else plan.utility.continuation(),
+        utility=plan.utility if first else plan.later,
         urgency=urgency_of(plan.goal),
         tokens_left=max(1.0, lengths.mean - plan.segment_tokens),
         worst_tokens_left=max(1.0, lengths.worst - plan.segment_tokens),

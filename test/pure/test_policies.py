@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from timely_llm import policies
 from timely_llm.latency import LatencyEstimate, StepLatency
 from timely_llm.policies import EngineState, UnknownPolicy, View
-from timely_llm.policies.batch import admits, fill, generation_time, worst_time
+from timely_llm.policies.batch import admits, fill, most_urgent, worst_time
 from timely_llm.policies.timely import PATIENCE, positive, priority
 from timely_llm.utility import PRESETS, TimeUtility, Urgency
 
@@ -218,7 +218,7 @@ def test_priority_of_a_continuation_counts_waiting_from_the_horizon():
 
 
 def test_uncached_prompt_counts_as_generation_time():
-    assert generation_time(view(1, uncached=100), state()) == pytest.approx(0.09)
+    assert priority(view(1, uncached=100), 0.0, state()) == pytest.approx(1 / (0.09 * 0.92))
     assert worst_time(view(1, uncached=100), state(), 3) == pytest.approx(10 * 0.024 + 0.01)
 
 
@@ -281,24 +281,38 @@ def test_among_two_continuations_the_robot_that_runs_dry_first_is_served_first()
 # Admission.
 
 
+def lets_in(batch: list[View], extra: View) -> bool:
+    return admits(most_urgent(batch, 0.0, state()), len(batch), extra, 0.0, state())
+
+
 def test_admission_keeps_the_most_urgent_one_in_time():
     """10 more tokens: 0.20 s alone, 0.22 s with a second one, and 0.01 s of network."""
     extra = view(2, due=9.0)
     for due, admitted in [(0.235, True), (0.225, False), (0.215, False)]:
         running = view(1, due=due, running=True, mid_segment=True)
-        assert admits([running], extra, 0.0, state()) is admitted
+        assert lets_in([running], extra) is admitted
 
 
 def test_admission_counts_the_prompt_computed_beside():
     running = view(1, due=0.235, running=True, mid_segment=True)
-    assert admits([running], view(2, uncached=40), 0.0, state())
-    assert not admits([running], view(2, uncached=60), 0.0, state())
+    assert lets_in([running], view(2, uncached=40))
+    assert not lets_in([running], view(2, uncached=60))
 
 
 def test_one_that_cannot_be_saved_has_no_veto():
     for due in (-5.0, 0.2):
         running = view(1, due=due, running=True, mid_segment=True)
-        assert admits([running], view(2, uncached=1000), 0.0, state())
+        assert lets_in([running], view(2, uncached=1000))
+
+
+def test_the_most_urgent_is_the_first_due_of_those_that_will_be_in_time():
+    """In a batch of 3 the longest segment takes 0.24 s."""
+    some = [view(1, due=5.0), view(2, due=0.3), view(3, due=0.2)]
+    for order in (some, some[::-1]):
+        assert most_urgent(order, 0.0, state()).number == 2
+    assert most_urgent([view(2, due=4.0), view(1, due=4.0)], 0.0, state()).number == 1
+    assert most_urgent([view(1, due=0.0)], 0.0, state()) is None
+    assert most_urgent([], 0.0, state()) is None
 
 
 def test_the_veto_is_the_most_urgent_s_and_holds_in_a_decision():

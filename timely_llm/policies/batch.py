@@ -7,14 +7,8 @@ from collections.abc import Iterable, Sequence
 from timely_llm.policies import Decision, EngineState, View
 
 
-def generation_time(view: View, state: EngineState, batch: int = 1) -> float:
-    """G: predicted time in s to finish the segment in a batch of ``batch``."""
-    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
-    return view.tokens_left * state.latency(batch, 0, view.kv_tokens) + prefill
-
-
 def worst_time(view: View, state: EngineState, batch: int) -> float:
-    """The same for the longest segment (TimelyLLM, section 4.4)."""
+    """Time in s to finish the longest segment in a batch of ``batch`` (TimelyLLM, section 4.4)."""
     prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
     return view.worst_tokens_left * state.latency(batch, 0, view.kv_tokens) + prefill
 
@@ -24,20 +18,26 @@ def kv_needed(view: View) -> int:
     return view.uncached + round(view.worst_tokens_left)
 
 
-def admits(batch: Sequence[View], extra: View, now: float, state: EngineState) -> bool:
-    """Batch admission (TimelyLLM, section 4.4): with ``extra`` in the batch, and its prompt
-    computed beside it, the most urgent generation must still meet its due time.
+def most_urgent(batch: Sequence[View], now: float, state: EngineState) -> View | None:
+    """Who has the veto: the first due of those that will be in time as things stand.
 
-    One that is late already, or that cannot be saved even without ``extra``, has no veto.
+    One that is late already, or that cannot be saved, has none.
     """
-    size = len(batch)
-    beside = state.latency(0, extra.uncached, 0) if extra.uncached else 0.0
-    savable = (
-        view for view in batch if now + worst_time(view, state, size) + view.network <= view.due
-    )
-    urgent = min(savable, key=lambda view: (view.due, view.number), default=None)
+    size, urgent = len(batch), None
+    for view in batch:
+        if urgent is not None and (view.due, view.number) >= (urgent.due, urgent.number):
+            continue
+        if now + worst_time(view, state, size) + view.network <= view.due:
+            urgent = view
+    return urgent
+
+
+def admits(urgent: View | None, size: int, extra: View, now: float, state: EngineState) -> bool:
+    """Batch admission (TimelyLLM, section 4.4): with ``extra`` in the batch of ``size``, and its
+    prompt computed beside it, the most urgent generation must still meet its due time."""
     if urgent is None:
         return True
+    beside = state.latency(0, extra.uncached, 0) if extra.uncached else 0.0
     return now + worst_time(urgent, state, size + 1) + beside + urgent.network <= urgent.due
 
 
@@ -59,6 +59,7 @@ def fill(
     batch = [view for view in ranked if view.running and view.mid_segment][: state.max_batch]
     chosen = {view.number for view in batch}
     free = state.kv_tokens_free - sum(kv_needed(view) for view in batch)
+    urgent = most_urgent(batch, now, state) if admission else None
     # What worse-ranked generations hold can be had for a better one.
     reclaimable = sum(view.kv_tokens for view in ranked if view.number not in chosen)
     for rank, view in enumerate(ranked):
@@ -70,10 +71,11 @@ def fill(
         need = kv_needed(view)
         if batch and need > free + reclaimable:
             break
-        if admission and rank >= overdue and batch and not admits(batch, view, now, state):
+        if rank >= overdue and not admits(urgent, len(batch), view, now, state):
             continue
         batch.append(view)
         chosen.add(view.number)
         free -= need
+        urgent = most_urgent(batch, now, state) if admission else None
     hold = tuple(v.id for v in reversed(ranked) if v.number not in chosen and v.kv_tokens)
     return Decision(run=tuple(view.id for view in batch), hold=hold)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import fill, generation_time
+from timely_llm.policies.batch import fill
 
 UTILITY_FLOOR = 0.05
 PATIENCE = 10.0
@@ -31,7 +31,8 @@ def priority(view: View, now: float, state: EngineState) -> float:
     non-increasing in L, and bounded by what a step can tell apart.
     """
     step = max(SHORTEST_STEP, state.latency(1, 0, view.kv_tokens))
-    duration = max(generation_time(view, state), step)
+    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
+    duration = max(1.0, view.tokens_left) * step + prefill
     delivery = now + duration + view.network
     waiting = max(0.0, delivery - view.origin)
     slack = max(0.0, view.due - delivery)
