@@ -34,6 +34,7 @@ from .driving import request, run_to_end
         ({"sampling": {"temprature": 1}}, UnknownArgument, "did you mean 'temperature'"),
         ({"sampling": {"temperature": -1}}, InvalidArgument, "temperature must be non-negative"),
         ({"sampling": {"max_tokens": 9}}, InvalidArgument, "'max_tokens' is set for each request"),
+        ({"max_batch": 0}, InvalidArgument, "max_batch is 0: must be at least 1"),
         ({"scheduler": "untuched"}, InvalidArgument, "did you mean 'untouched'"),
         ({"untouched_policy": "lifo"}, InvalidArgument, "must be one of fcfs, priority"),
     ],

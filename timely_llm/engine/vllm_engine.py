@@ -32,6 +32,7 @@ from timely_llm.engine.vllm_settings import (
     set_environment,
     startup_error,
     weights_size,
+    without_collection,
 )
 from timely_llm.engine.vllm_version import tested_version
 
@@ -72,19 +73,22 @@ class VllmEngine:
         version = tested_version()
         check_choice("scheduler", scheduler, SCHEDULERS)
         check_choice("untouched_policy", untouched_policy, POLICIES)
+        if max_batch < 1:
+            raise InvalidArgument(f"max_batch is {max_batch}: must be at least 1")
         given = dict(engine_args or {})
         folder = model_folder(model)
         size = weights_size(folder, given) if folder is not None else None
         set_environment(size)
-        self._parameters = sampling_parameters(sampling or {})
-        arguments = engine_arguments(str(folder or model), given, size)
-        arguments.max_num_seqs = max_batch
-        arguments.disable_log_stats = True
-        arguments.scheduling_policy = untouched_policy if scheduler == "untouched" else "fcfs"
-        arguments.scheduler_cls = f"timely_llm.engine.vllm_scheduler.{SCHEDULERS[scheduler]}"
         self._segmented = scheduler == "segmented"
         self._dead = ""
-        self._start(model, folder is not None, arguments)
+        with without_collection():
+            self._parameters = sampling_parameters(sampling or {})
+            arguments = engine_arguments(str(folder or model), given, size)
+            arguments.max_num_seqs = max_batch
+            arguments.disable_log_stats = True
+            arguments.scheduling_policy = "fcfs" if self._segmented else untouched_policy
+            arguments.scheduler_cls = f"timely_llm.engine.vllm_scheduler.{SCHEDULERS[scheduler]}"
+            self._start(model, folder is not None, arguments)
         try:
             self._encoder = PromptEncoder(self._llm.get_tokenizer(), chat_template)
         except BaseException:

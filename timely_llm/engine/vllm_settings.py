@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import inspect
 import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,19 @@ def set_environment(size: int | None) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """No garbage collection meanwhile. Importing vLLM makes a million objects that all stay; to
+    look for garbage among them again and again takes a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def engine_arguments(model: str, given: Mapping[str, Any], size: int | None) -> EngineArgs:
