@@ -137,6 +137,26 @@ def test_blocks_run_out_while_ahead(engine):
     assert evicted
 
 
+def test_prompts_in_chunks_and_out_of_turn(engine):
+    """Prompts in part computed, overtaken by others, with chunks in flight and evictions."""
+    names = "abcd"
+    given = [request(name, system=filler(name, 150), max_tokens=20) for name in names]
+    expected = {one.id: alone(engine, one) for one in given}
+    for one in given:
+        engine.submit(one)
+    seen, rng = Texts(), random.Random(9)
+    for _ in range(3000):
+        left = seen.left(names)
+        if not left:
+            break
+        run = rng.sample(left, rng.randint(0, len(left)))
+        rest = [name for name in left if name not in run]
+        evict = [name for name in rest if rng.random() < 0.1]
+        step = seen.take(engine.step(run, rest, evict, rng.choice([5, 20, 50])))
+        assert step.prompt_tokens <= 50
+    assert seen.texts == expected
+
+
 def test_a_pin_is_computed_once(engine):
     prefill_pin(engine, system=filler("pin", 100))
     for _ in range(3):
