@@ -197,7 +197,7 @@ class FleetSim:
 
     def finish(self, limit: float = 600.0, settle: float = 1.0) -> FleetSim:
         """Run until every goal has its result, then ``settle`` s more."""
-        while len(self.results) < len(self.goals) or self._heap_has_goals():
+        while self.goals.keys() - self.results:
             assert self.now < limit, f"goals without a result: {self.goals.keys() - self.results}"
             self.run(self.now + 0.25)
         return self.run(self.now + settle)
@@ -308,9 +308,6 @@ class FleetSim:
             if robot.alive and not robot.deaf:
                 self._publish(robot, robot.executor.on_planner_heartbeat("planner", self.now))
         self.at(self.now + STATUS_PERIOD, self._status)
-
-    def _heap_has_goals(self) -> bool:
-        return any(plan_id not in self.results for plan_id in self.goals)
 
     # ---- the robots' side ----------------------------------------------------------------------
 

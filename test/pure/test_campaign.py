@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fleet_sim import FleetSim, is_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_parts import walker
+from sim_parts import PROMPTS, walker
 
 from robot_adapters.executor import RobotExecutor
 from timely_llm import events as ev
@@ -21,9 +21,12 @@ from timely_llm.messages import (
     Segment,
     WhenBusy,
 )
+from timely_llm.prompts import PromptTemplate
 from timely_llm.utility import Urgency
 
-ROBOTS = ("r1", "r2", "r3")
+QUESTION = "what is it"
+WITH_PROBE = PromptTemplate(PROMPTS + "{% block probe %}{{ scene }}{{ instruction }}{% endblock %}")
+ROBOTS = ("r1", "r2", "r3", "r4")
 GOOD = (
     "go(1)",
     "go(0.5);go(0.5);go(2)",
@@ -46,7 +49,8 @@ BAD = (
 PLANS = {f"goal {n} ": text for n, text in enumerate(GOOD + BAD)}
 INSTRUCTIONS = tuple(PLANS)
 
-TIMES = st.floats(0, 8).map(lambda t: round(t, 2))
+# Close together, so that they meet; the first ones while robots are still registering.
+TIMES = st.integers(0, 100).map(lambda n: n / 40)
 ROBOT = st.sampled_from(ROBOTS)
 
 
@@ -68,7 +72,7 @@ def action(kind: str, **fields):
 
 GOAL = action(
     "goal",
-    robot=st.sampled_from((*ROBOTS, "r9")),
+    robot=st.sampled_from((*ROBOTS * 4, "r9")),
     instruction=st.sampled_from(INSTRUCTIONS),
     urgency=st.sampled_from(Urgency),
     when_busy=st.sampled_from(WhenBusy),
@@ -90,13 +94,14 @@ TROUBLE = st.one_of(
     action("fail", call=st.sampled_from(["go(1)", "find(cat)", "go(0.3)"])),
 )
 CANCEL = action("cancel", goal=st.integers(0, 9))
+PROBE = action("probe", timeout=st.sampled_from([0.0, 0.05]))
 
 STORIES = st.builds(
     Story,
     policy=st.sampled_from(policies.names()),
     engine=st.fixed_dictionaries(
         {
-            "max_batch": st.integers(1, 3),
+            "max_batch": st.integers(1, 4),
             "kv_blocks": st.sampled_from([30, 40, 400]),
             "lag": st.booleans(),
         }
@@ -104,11 +109,12 @@ STORIES = st.builds(
     network=st.sampled_from([0.008, 0.1]),
     instances=st.booleans(),
     actions=st.tuples(
-        st.lists(GOAL, min_size=1, max_size=8),
+        st.lists(GOAL, min_size=3, max_size=14),
         st.lists(CANCEL, max_size=3),
+        st.lists(PROBE, max_size=2),
         st.lists(TROUBLE, max_size=5),
     ).map(lambda lists: [one for some in lists for one in some]),
-    faults=st.dictionaries(st.integers(1, 60), st.sampled_from(["raise", "output"]), max_size=2),
+    faults=st.dictionaries(st.integers(1, 300), st.sampled_from(["raise", "output"]), max_size=2),
 )
 
 
@@ -121,9 +127,11 @@ class Run:
         config = PlannerConfig(
             Limits(queue=3), network=story.network, max_tokens=80, prefill_chunk=8
         )
+        self.tickets: list[int] = []
         self.sim = FleetSim(
-            PLANS,
+            PLANS | {QUESTION: "a cup"},
             story.policy,
+            prompts=WITH_PROBE,
             kinds=[walker(), walker("another kind", kind="crawler")],
             config=config,
             network=story.network,
@@ -188,15 +196,23 @@ class Run:
     def do_cancel(self, one: dict) -> None:
         self.sim.cancel(self.ids[one["goal"] % len(self.ids)], at=one["at"])
 
+    def do_probe(self, one: dict) -> None:
+        def ask() -> None:
+            session = self.sim.robots[one["robot"]].session
+            question = (one["robot"], session, QUESTION, "", one["timeout"])
+            self.tickets.append(self.sim.ask(lambda ticket: ev.AskProbe(ticket, *question)))
+
+        self.sim.at(one["at"], ask)
+
     def do_restart(self, one: dict) -> None:
         instance = "" if self.story.instances else f"{one['robot']}-1"
         self.sim.restart_robot(one["robot"], one["at"], instance)
 
     def do_stop(self, one: dict) -> None:
-        self.sim.ask(lambda t: ev.StopRobots(t, one["robot"]), one["at"])
+        self.tickets.append(self.sim.ask(lambda t: ev.StopRobots(t, one["robot"]), one["at"]))
 
     def do_stop_all(self, one: dict) -> None:
-        self.sim.ask(lambda t: ev.StopRobots(t), one["at"])
+        self.tickets.append(self.sim.ask(lambda t: ev.StopRobots(t), one["at"]))
 
     def _own(self, one: dict) -> None:
         def act() -> None:
@@ -209,7 +225,7 @@ class Run:
     do_own_stop = do_rearm = _own
 
     def do_unregister(self, one: dict) -> None:
-        self.sim.ask(lambda t: ev.UnregisterRobot(t, one["robot"]), one["at"])
+        self.tickets.append(self.sim.ask(lambda t: ev.UnregisterRobot(t, one["robot"]), one["at"]))
 
     def do_deactivate(self, one: dict) -> None:
         self.sim.tell(ev.Deactivate(), one["at"])
@@ -233,6 +249,8 @@ def check_results(run: Run) -> None:
     assert set(sim.results) == set(run.ids)
     ends = Counter(c.result.plan_id for _, c in sim.log if isinstance(c, ev.EndGoal))
     assert set(ends.values()) <= {1}
+    answers = Counter(c.ticket for _, c in sim.log if isinstance(c, ev.Answered | ev.Probed))
+    assert answers == Counter(run.tickets)
     for result in sim.results.values():
         assert bool(result.error_msg) == (result.error_code is not ErrorCode.NONE)
         assert result.waiting_time >= 0
@@ -296,19 +314,14 @@ def check_events(run: Run) -> None:
                 running = False
             elif kind is PlanEventType.SEGMENT:
                 assert PlanEventType.STARTED in kinds
-    for at, feedback in run.sim.feedback:
-        ended = [
-            t
-            for t, c in run.sim.log
-            if isinstance(c, ev.EndGoal) and c.result.plan_id == feedback.plan_id
-        ]
-        assert at <= ended[0]
+    ended = {c.result.plan_id: at for at, c in run.sim.log if isinstance(c, ev.EndGoal)}
+    assert all(at <= ended[feedback.plan_id] for at, feedback in run.sim.feedback)
 
 
 def check_nothing_is_left(run: Run) -> None:
     """No plan lives on, in the planner, on a robot or in the engine, and blocks are free."""
     sim, plans = run.sim, run.sim.planner.plans
-    assert plans.live == {} and plans.writing == {}
+    assert plans.live == {} and plans.writing == {} and plans.probes == {}
     for robot in plans.fleet:
         assert robot.current is None and not robot.queue
     assert all(name in plans.pins for name in sim.engine._live)
