@@ -70,6 +70,9 @@ def test_exactly_the_run_set_runs(engine):
         assert set(step.outputs) == set(live)
         assert all(output.tokens == 1 for output in step.outputs.values())
         assert (step.duration > 0) == bool(live)
+    left = list(engine._ids)
+    assert left
+    assert sorted(engine.step([], left, left).evicted) == sorted(left)
 
 
 def test_an_empty_run_set_touches_nothing(engine):
@@ -218,6 +221,27 @@ def test_the_last_of_the_run_set_gives_way_and_unnamed_ones_never(engine):
         step = seen.take(engine.step(seen.left(["c", "b2"])))
         assert "c" not in step.evicted
     assert seen.ends == {"c": "length", "b2": "length"}
+
+
+def test_one_that_finds_no_room_keeps_what_it_has(engine):
+    given = request("a", system=filler("a", 1400), max_tokens=100)
+    expected = alone(engine, given)
+    rest = BLOCKS - -(-engine.submit(given) // 32)
+    seen = Texts()
+    seen.take(engine.step(["a"]))
+    engine.submit(request("b", "", filler("b", rest * 32 - 1), max_tokens=30))
+    engine.step(["b"])
+    for _ in range(100):
+        step = seen.take(engine.step(["a"]))
+        if not step.scheduled:
+            break
+    assert (step.scheduled, step.evicted, step.kv_blocks_used) == ({}, (), BLOCKS)
+    engine.abort("b")
+    for _ in range(100):
+        if "a" in seen.ends:
+            break
+        assert seen.take(engine.step(["a"])).recomputed_tokens == 0
+    assert seen.texts["a"] == expected
 
 
 def test_what_can_never_run_ends_with_an_error(engine):
