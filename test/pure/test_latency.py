@@ -52,6 +52,14 @@ def test_other_batch_sizes_are_extended_from_the_nearest_smaller_one():
     assert estimate(1) == 0.040  # none is smaller: the next larger one is an upper bound
 
 
+def test_what_is_extended_follows_what_is_learned():
+    estimate = LatencyEstimate(MODEL)
+    estimate.observe(2, 0, 0, 0.040)
+    assert estimate(3) == pytest.approx(0.041)
+    estimate.observe(2, 0, 0, 0.080)
+    assert estimate(3) == pytest.approx(0.043)
+
+
 def test_prompt_tokens_are_charged_with_what_is_beyond_the_decode_part():
     estimate = LatencyEstimate(MODEL)
     estimate.observe(1, 0, 0, 0.020)

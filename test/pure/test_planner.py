@@ -334,6 +334,18 @@ def test_a_policy_sees_due_times_and_horizons():
     assert max(view.due for _, view in seen if view.segment == 1) == pytest.approx(3.079)
 
 
+def test_segment_lengths_are_learned_from_segments_that_took_tokens():
+    """One token ends two segments here; the second one tells nothing about lengths."""
+    run = sim(plans={"x": ["go(1);go(1)", ";", "go(1)"]})
+    run.goal("r1", "x", at=1.0)
+    run.finish()
+    assert [e.tokens for e in run.events if e.type.name == "SEGMENT"] == [1, 0, 2, 1]
+    mean = 4.1
+    for tokens in (1, 2, 1):
+        mean += 0.1 * (tokens - mean)
+    assert run.planner.plans.fleet.find("r1").lengths.mean == pytest.approx(mean)
+
+
 def test_step_times_are_learned():
     slow = 2.0 * STEP.base
     run = sim(latency=type(STEP)(slow, per_prefill_token=0.001), prior=STEP)

@@ -5,14 +5,17 @@ Times as in ``test_planner.py``.
 
 import pytest
 from fleet_sim import FleetSim
-from planner_cases import config, sim
+from planner_cases import PLANS, config, sim
+from sim_parts import PROMPTS, walker
 
+from timely_llm import events as ev
 from timely_llm.engine.base import EngineDead, EngineError, Output, StepResult
 from timely_llm.messages import (
     ErrorCode,
     ExecutionState,
 )
 from timely_llm.planner import RETRY
+from timely_llm.prompts import PromptTemplate
 
 # Plans that are wrong.
 
@@ -134,6 +137,44 @@ def test_a_dead_engine_fails_every_goal_and_is_told():
     assert {run.result(plan).error_code for plan in ids} == {ErrorCode.ENGINE_FAILED}
     assert str(run.planner.failure) == "the engine is gone"
     assert run.commands("r1")[-1].endswith("CANCEL")
+
+
+def test_a_dead_engine_takes_no_request():
+    run = sim()
+    run.run(0.9)
+
+    def submit(request) -> int:
+        raise EngineDead("the engine is gone")
+
+    run.planner.engine.submit = submit
+    plan = run.goal("r1", "a", at=1.0)
+    other = walker("another").text
+    ticket = run.ask(lambda t: ev.RegisterRobot(t, "r2", skill_set=other), at=1.0)
+    run.finish()
+    assert run.result(plan).error_code is ErrorCode.ENGINE_FAILED
+    assert run.answers[ticket].code is ErrorCode.ENGINE_FAILED
+    assert run.answers[ticket].error == "the engine is gone"
+
+
+@pytest.mark.parametrize("block", ["system", "user"])
+def test_a_template_that_fails_for_one_kind_or_goal_fails_it_alone(block):
+    broken = "{% if skills.kind == 'b' or scene == 'b' %}{{ skills.nothing }}{% endif %}"
+    system = broken.replace(" or scene == 'b'", "")
+    text = PROMPTS.replace("{{ skills.description }}", "x" + system * (block == "system"))
+    prompts = PromptTemplate(text.replace("{{ scene }}", broken * (block == "user")))
+    run = FleetSim(PLANS, prompts=prompts, kinds=[walker(), walker(kind="b")])
+    run.add_robot("r1")
+    robot = run.add_robot("r2", kind="b")
+    plan = run.goal("r1", "b", at=1.0, scene="b")
+    fine = run.goal("r1", "b", at=1.0)
+    run.finish()
+    assert run.result(fine).error_code is ErrorCode.NONE
+    if block == "system":
+        assert robot.refusals[0][0] is ErrorCode.INVALID_SKILL_SET
+        assert "nothing" in robot.refusals[0][1]
+    else:
+        assert run.result(plan).error_code is ErrorCode.INVALID_GOAL
+        assert "nothing" in run.result(plan).error_msg
 
 
 def test_a_request_that_fails_by_itself_ends_alone():

@@ -325,6 +325,12 @@ def test_the_veto_is_the_most_urgent_s_and_holds_in_a_decision():
     assert choose(0.0, [running, extra], state()).hold == ()
 
 
+def test_one_that_has_just_been_let_in_has_the_veto_at_once():
+    first, extra = view(1, due=0.225), view(2, due=9.0)
+    assert fill([first, extra], 0.0, state()).run == ("p1",)
+    assert fill([first, extra], 0.0, state(), admission=False).run == ("p1", "p2")
+
+
 def test_edf_and_fcfs_know_no_veto():
     running = view(1, due=0.225, running=True, mid_segment=True)
     for name in ("edf", "fcfs"):
@@ -348,6 +354,10 @@ def test_blocks_of_the_worse_ranked_can_be_had():
     # Those of the better ranked cannot.
     decision = fill([idle._replace(mid_segment=True, running=True), large], 0.0, state(free=150))
     assert decision.run == ("p3",)
+
+
+def test_what_one_needs_is_not_left_for_the_next():
+    assert fill([view(1), view(2), view(3)], 0.0, state(free=25)).run == ("p1", "p2")
 
 
 def test_nobody_can_have_its_own_blocks_twice():

@@ -72,6 +72,17 @@ def test_a_template_without_questions_says_so():
     assert "mine.jinja2 has no block 'probe'" in run.answers[ticket].error
 
 
+def test_a_template_that_fails_on_a_question_ends_no_more_than_that():
+    broken = "{% block probe %}{{ instruction }}{{ skills.nothing }}{% endblock %}"
+    run = sim(PromptTemplate(PROMPTS + broken))
+    ticket = ask(run, "what is it")
+    plan = run.goal("r1", "a")
+    run.finish()
+    assert run.answers[ticket].code is ErrorCode.INVALID_GOAL
+    assert "nothing" in run.answers[ticket].error
+    assert run.result(plan).error_code is ErrorCode.NONE
+
+
 @pytest.mark.parametrize(("fields", "timeout"), [({"timeout": 0.1}, 5.0), ({}, 0.1)])
 def test_an_answer_that_comes_too_late_is_given_up(fields, timeout):
     run = sim(probe_timeout=timeout)
