@@ -63,7 +63,6 @@ class RobotNode(Node):
         self._instance = new_instance()
         self._planner = ""  # instance of the session's
         self._session = 0
-        self._request: Future | None = None  # of a registration
         self._told = ""  # the last thing the log said about the planner
         self._matched = 0  # publishers of segments, ever
         self._opened_at = 0  # of them, when the last session began
@@ -149,6 +148,8 @@ class RobotNode(Node):
         if self._robot.needs_registration:
             self._keep_registering(now)
             wakes = [self._robot.next_wake(now), self._registration.next_wake()]
+        elif self._registration.grant is not None:  # a later one than the session's
+            self._open_session(now)
         delay = min((wake for wake in wakes if wake is not None), default=now + 1.0) - now
         self._timer.timer_period_ns = max(1_000, int(delay * 1e9) + 1)
         self._timer.reset()
@@ -200,8 +201,6 @@ class RobotNode(Node):
             self._open_session(now)
 
     def _send_registration(self, now: float) -> None:
-        if self._request is not None:  # it got no answer
-            self._register.remove_pending_request(self._request)
         request = RegisterRobot.Request(
             robot_id=self.robot_id,
             kind="" if self._skill_text else self._adapter.skills.kind,
@@ -209,15 +208,14 @@ class RobotNode(Node):
             robot_namespace=self._base,
             instance=instance_to_ros(self._instance),
         )
-        self._registration.asked(now)
-        self._request = self._register.call_async(request)
-        self._request.add_done_callback(self._on_registered)
+        number = self._registration.asked(now)
+        future = self._register.call_async(request)
+        future.add_done_callback(lambda answered: self._on_registered(number, answered.result()))
 
-    def _on_registered(self, future: Future) -> None:
-        if future is not self._request or self.done.done():
+    def _on_registered(self, number: int, response: RegisterRobot.Response) -> None:
+        if self.done.done() or not self._registration.is_news(number):
             return
-        self._request = None
-        response, now = future.result(), self._now()
+        now = self._now()
         if response.error_code == values.ErrorCode.NONE:
             planner = instance_from_ros(response.planner_instance)
             self._registration.granted(response.session, planner, now)

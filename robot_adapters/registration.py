@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from timely_llm.messages import ErrorCode
 
 PERIOD = 0.25  # s, between two looks for a planner, and between two asks
-ANSWER_TIMEOUT = 5.0  # s, for an answer, and then for the planner's publisher to be matched
+ASK_AGAIN = 5.0  # s without an answer; discovery alone may take 3 s on a busy machine
+GRANT_TIMEOUT = 5.0  # s, for the planner's publisher to be matched
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +30,31 @@ class Registration:
         self._patience = patience
         self._not_before = 0.0
         self._refused_since: float | None = None
+        self._asked = self._answered = 0  # numbers of requests
 
     def due(self, now: float) -> bool:
-        """Whether to ask now. One that got no answer in time is asked anew."""
-        if self.grant is not None and now >= self.grant.since + ANSWER_TIMEOUT:
+        """Whether to ask now, and again where an answer is missing."""
+        if self.grant is not None and now >= self.grant.since + GRANT_TIMEOUT:
             self.grant = None  # its planner is gone
         return self.grant is None and now >= self._not_before
 
     def next_wake(self) -> float:
         if self.grant is not None:
-            return self.grant.since + ANSWER_TIMEOUT
+            return self.grant.since + GRANT_TIMEOUT
         return self._not_before
 
-    def asked(self, now: float) -> None:
-        self._not_before = now + ANSWER_TIMEOUT
+    def asked(self, now: float) -> int:
+        """The request was sent; its number, for its answer."""
+        self._not_before = now + ASK_AGAIN
+        self._asked += 1
+        return self._asked
+
+    def is_news(self, number: int) -> bool:
+        """Whether this answer counts: every registration ends the session of the one before."""
+        if number <= self._answered:
+            return False
+        self._answered = number
+        return True
 
     def nobody(self, now: float) -> None:
         """There is no planner to ask."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robot_adapters.registration import ANSWER_TIMEOUT, PERIOD, Grant, Registration
+from robot_adapters.registration import ASK_AGAIN, GRANT_TIMEOUT, PERIOD, Grant, Registration
 from timely_llm.messages import ErrorCode
 
 
@@ -23,8 +23,16 @@ def test_it_looks_for_a_planner_at_once_and_then_from_time_to_time(registration)
 
 def test_an_unanswered_ask_is_repeated(registration) -> None:
     registration.asked(1.0)
-    assert not registration.due(1.0 + ANSWER_TIMEOUT - 0.1)
-    assert registration.due(1.0 + ANSWER_TIMEOUT)
+    assert not registration.due(1.0 + ASK_AGAIN - 0.1)
+    assert registration.due(1.0 + ASK_AGAIN)
+
+
+def test_only_the_answer_to_the_latest_request_counts(registration) -> None:
+    first, second, third = (registration.asked(now) for now in (1.0, 2.0, 3.0))
+    assert registration.is_news(second)
+    assert not registration.is_news(first)
+    assert not registration.is_news(second)
+    assert registration.is_news(third)
 
 
 def test_a_grant_is_waited_with_until_it_is_opened(registration) -> None:
@@ -39,8 +47,8 @@ def test_a_grant_is_waited_with_until_it_is_opened(registration) -> None:
 
 def test_a_grant_whose_planner_never_appears_lapses(registration) -> None:
     registration.granted(7, "p", 1.5)
-    assert registration.next_wake() == 1.5 + ANSWER_TIMEOUT
-    assert registration.due(1.5 + ANSWER_TIMEOUT)
+    assert registration.next_wake() == 1.5 + GRANT_TIMEOUT
+    assert registration.due(1.5 + GRANT_TIMEOUT)
     assert registration.grant is None
 
 
