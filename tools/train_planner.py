@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import random
+import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,7 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+import torch.multiprocessing as mp  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
 
 from timely_llm.prompts import FILE_NAME, PromptTemplate  # noqa: E402
 from timely_llm.skills import SkillSet  # noqa: E402
@@ -31,23 +35,24 @@ from tools.planner.llama import Llama, Size  # noqa: E402
 from tools.planner.training import Encoder, Trainer, score  # noqa: E402
 
 MODEL = ROOT / "models" / "tiny_planner"
-PER_STEP = {"tello": 44, "indy7": 24}  # pairs of one optimizer step
+PER_STEP = {"tello": 46, "indy7": 18}  # pairs of one optimizer step
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
-    add("--steps", type=int, default=1700, help="optimizer steps of 68 pairs each")
-    add("--rate", type=float, default=2e-3, help="highest learning rate")
+    add("--steps", type=int, default=1600, help="optimizer steps of 64 pairs each")
+    add("--rate", type=float, default=3e-3, help="highest learning rate")
     add("--warmup", type=int, default=100, help="steps until the highest rate")
+    add("--decay", type=float, default=0.3, help="share of the steps in which the rate falls")
     add("--vocabulary", type=int, default=1536, help="tokens of the tokenizer")
     add("--hidden", type=int, default=192, help="hidden size, a multiple of 32")
     add("--inner", type=int, default=512, help="inner size of the feed-forward part")
     add("--layers", type=int, default=5, help="layers")
     add("--varied", type=float, default=0.35, help="share of batches with other skills or order")
     add("--seed", type=int, default=1, help="of data and weights")
-    add("--threads", type=int, default=os.cpu_count() or 1, help="threads of torch")
+    add("--workers", type=int, default=min(os.cpu_count() or 1, 4), help="processes, one core each")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")
     add("--report", type=int, default=100, help="steps between scores")
     add("--checkpoint", type=Path, help="file to resume from and to save to at each score")
@@ -81,11 +86,9 @@ def save(model: Llama, encoder: Encoder, folder: Path, dtype: str) -> None:
 
 
 def rate_at(step: int, settings: argparse.Namespace) -> float:
-    """Linear warm-up, then a cosine down to 1% of the highest rate."""
-    if step < settings.warmup:
-        return settings.rate * (step + 1) / settings.warmup
-    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
-    return settings.rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
+    """Linear warm-up, then constant, then linear down to 1% of the highest rate."""
+    left = (settings.steps - step) / (settings.decay * settings.steps)
+    return settings.rate * max(0.01, min(1.0, (step + 1) / settings.warmup, left))
 
 
 def report(model: Llama, encoder: Encoder, examples: list[dataset.Example], shown: int = 0) -> None:
@@ -98,27 +101,36 @@ def report(model: Llama, encoder: Encoder, examples: list[dataset.Example], show
         print(f"  not exact: {example.pair.family}: {example.pair.instruction}", flush=True)
 
 
-def main() -> None:
-    settings = options()
-    torch.set_num_threads(settings.threads)
+def work(rank: int, settings: argparse.Namespace, store: str) -> None:
+    """What each process does: its share of every batch. The first one also reports and saves."""
+    torch.set_num_threads(1)
     torch.manual_seed(settings.seed)
+    if settings.workers > 1:
+        dist.init_process_group(
+            "gloo", init_method=f"file://{store}", rank=rank, world_size=settings.workers
+        )
     skills = dataset.load_skills()
     template = PromptTemplate.from_file(MODEL / FILE_NAME)
-    tokenizer = make_tokenizer(skills, template, settings.vocabulary, settings.seed)
+    saved = None
+    if settings.checkpoint and settings.checkpoint.exists():
+        saved = torch.load(settings.checkpoint, weights_only=True)
+        tokenizer = Tokenizer.from_str(saved["tokenizer"])
+    else:
+        tokenizer = make_tokenizer(skills, template, settings.vocabulary, settings.seed)
     encoder = Encoder(tokenizer, template)
     size = Size(tokenizer.get_vocab_size(), settings.hidden, settings.inner, settings.layers,
                 settings.hidden // 32)  # fmt: skip
     model = Llama(size).bfloat16()
     trainer = Trainer(model, settings.rate)
-    first = 0
-    if settings.checkpoint and settings.checkpoint.exists():
-        first = trainer.restore(torch.load(settings.checkpoint, weights_only=True))
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{parameters / 1e6:.2f} M parameters, vocabulary {size.vocab_size}", flush=True)
-    train(trainer, encoder, skills, settings, first)
-    report(model, encoder, dataset.held_out(skills, 2000), shown=40)
-    save(model, encoder, settings.out, settings.dtype)
-    print(f"saved to {settings.out}")
+    first = trainer.restore(saved) if saved else 0
+    if rank == 0:
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        print(f"{parameters / 1e6:.2f} M parameters, vocabulary {size.vocab_size}", flush=True)
+    train(trainer, encoder, skills, settings, first, rank)
+    if rank == 0:
+        report(model, encoder, dataset.held_out(skills, 2000), shown=40)
+        save(model, encoder, settings.out, settings.dtype)
+        print(f"saved to {settings.out}")
 
 
 def train(
@@ -127,6 +139,7 @@ def train(
     skills: dict[str, SkillSet],
     settings: argparse.Namespace,
     first: int,
+    rank: int,
 ) -> None:
     """All steps; prints loss, speed and, now and then, scores on some of the held-out set."""
     stream = dataset.batches(
@@ -135,17 +148,34 @@ def train(
     examples = dataset.held_out(skills, 400)
     started, losses = time.monotonic(), []
     for step in range(first, settings.steps):
-        micros = [micro for part in next(stream) for micro in encoder.micros(*part)]
+        micros = (
+            micro
+            for chosen, pairs in next(stream)
+            for micro in encoder.micros(chosen, pairs[rank :: settings.workers])
+        )
         losses.append(trainer.step(micros, rate_at(step, settings)))
-        if (step + 1) % 20 == 0:
+        if rank == 0 and (step + 1) % 20 == 0:
             spent = time.monotonic() - started
             mean = sum(losses) / len(losses)
             print(f"step {step + 1}/{settings.steps}: loss {mean:.4f}, {spent:.0f} s", flush=True)
             losses = []
-        if (step + 1) % settings.report == 0:
+        if rank == 0 and (step + 1) % settings.report == 0:
             report(trainer.model, encoder, examples)
             if settings.checkpoint:
-                torch.save(trainer.state(step + 1), settings.checkpoint)
+                state = trainer.state(step + 1) | {"tokenizer": encoder.tokenizer.to_str()}
+                torch.save(state, settings.checkpoint)
+
+
+def main() -> None:
+    settings = options()
+    with tempfile.TemporaryDirectory() as folder:
+        store = str(Path(folder, "store"))
+        if settings.workers == 1:
+            work(0, settings, store)
+        else:
+            # Ended from outside, it ends its workers too.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+            mp.spawn(work, (settings, store), settings.workers, daemon=True)
 
 
 if __name__ == "__main__":

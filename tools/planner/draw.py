@@ -134,7 +134,7 @@ def scene_of(draw: Draw, names: Sequence[str]) -> str:
 def random_scene(draw: Draw, but: Sequence[str] = (), place: str = "") -> str:
     """A scene of none to three objects that are not in the task; ``place`` may be one of them."""
     names = [place] if place and draw.chance(0.5) else []
-    for _ in range(draw.pick((0, 0, 0, 1, 1, 2, 3))):
+    for _ in range(draw.pick((0, 0, 0, 0, 1, 1, 2, 3))):
         name = draw.other_thing()
         if not any(name in other or other in name for other in (*but, *names)):
             names.append(name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -18,7 +19,7 @@ from tools.planner.draw import Pair
 from tools.planner.llama import Llama
 from tools.planner.tokens import END
 
-MICRO_TOKENS = 4096  # tokens of one forward pass, padding included
+MICRO_TOKENS = 1024  # tokens of one forward pass, padding included
 IGNORED = -100
 
 
@@ -78,43 +79,59 @@ class Encoder:
 
 
 class Trainer:
-    """A bfloat16 model, as it will be served, with float32 weights behind it that are optimized."""
+    """A bfloat16 model, as it will be served, with float32 weights behind it that are optimized.
+
+    In a torch process group each process does its own passes, and the gradients are summed.
+    """
 
     def __init__(self, model: Llama, rate: float, clip: float = 1.0) -> None:
         self.model = model
         self.clip = clip
         self.weights = [p.detach().float().clone() for p in model.parameters()]
-        matrices = [w for w in self.weights if w.dim() == 2]
-        others = [w for w in self.weights if w.dim() != 2]
+        sizes = [weight.numel() for weight in self.weights]
+        self._sums = torch.zeros(sum(sizes) + 2)  # of gradients, plan tokens and losses
+        for weight, part in zip(self.weights, self._sums[:-2].split(sizes), strict=True):
+            weight.grad = part.view_as(weight)
+        named = list(zip(model.parameters(), self.weights, strict=True))
+        inner = [w for p, w in named if p.dim() == 2 and p is not model.embed_tokens.weight]
+        vectors = [w for p, w in named if p.dim() != 2]
+        embedding = self.weights[0]
         groups = [
-            {"params": matrices, "weight_decay": 0.05},
-            {"params": others, "weight_decay": 0.0},
+            {"params": [embedding], "weight_decay": 0.02},
+            {"params": vectors, "weight_decay": 0.0},
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), fused=True)
+        self.optimizers: tuple[torch.optim.Optimizer, ...] = (
+            torch.optim.Muon(
+                inner, lr=rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw", momentum=0.95
+            ),
+            torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), fused=True),
+        )
 
-    def step(self, micros: Sequence[Micro], rate: float) -> float:
+    def step(self, micros: Iterable[Micro], rate: float) -> float:
         """One optimizer step over the passes; returns the mean loss of a plan token."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        total = sum(int((micro.targets != IGNORED).sum()) for micro in micros)
-        loss_sum = 0.0
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+        self._sums.zero_()
         for micro in micros:
-            hidden = self.model.hidden(micro.prefix, micro.rows)
             wanted = micro.targets != IGNORED
-            logits = self.model.logits(hidden[wanted]).float()
-            loss = F.cross_entropy(logits, micro.targets[wanted], reduction="sum") / total
+            logits = self.model.logits(self.model.hidden(micro.prefix, micro.rows)[wanted])
+            loss = F.cross_entropy(logits.float(), micro.targets[wanted], reduction="sum")
             loss.backward()
-            loss_sum += loss.item()
-        self._update()
-        return loss_sum
-
-    def _update(self) -> None:
-        for weight, parameter in zip(self.weights, self.model.parameters(), strict=True):
-            weight.grad = parameter.grad.float()
-            parameter.grad = None
+            self._sums[-2] += int(wanted.sum())
+            self._sums[-1] += loss.item()
+            for weight, parameter in zip(self.weights, self.model.parameters(), strict=True):
+                weight.grad += parameter.grad
+                parameter.grad = None
+        if dist.is_initialized():
+            dist.all_reduce(self._sums)
+        tokens = self._sums[-2].item()
+        self._sums /= tokens
         torch.nn.utils.clip_grad_norm_(self.weights, self.clip)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         self.copy_weights()
+        return self._sums[-1].item()
 
     @torch.no_grad()
     def copy_weights(self) -> None:
@@ -122,14 +139,16 @@ class Trainer:
             parameter.copy_(weight)
 
     def state(self, step: int) -> dict:
-        return {"weights": self.weights, "optimizer": self.optimizer.state_dict(), "step": step}
+        states = [optimizer.state_dict() for optimizer in self.optimizers]
+        return {"weights": self.weights, "optimizers": states, "step": step}
 
     @torch.no_grad()
     def restore(self, state: dict) -> int:
         """Go on from a saved state; returns the steps that were done."""
         for weight, saved in zip(self.weights, state["weights"], strict=True):
             weight.copy_(saved)
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         self.copy_weights()
         return state["step"]
 
