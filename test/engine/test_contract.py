@@ -126,7 +126,7 @@ def test_eviction_and_recomputation(model):
     Without vLLM's cache of blocks that nobody holds any more, which the simulated engine lacks.
     """
     engine = real(model, caching=False)
-    for seed in range(3):
+    for seed in range(2):
         both, rng = Both(engine, simulated()), random.Random(seed)
         for index in range(16):
             system = filler(f"s{index}", rng.randint(1, 500))

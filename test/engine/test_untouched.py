@@ -1,5 +1,7 @@
 """The baselines' engine: vLLM decides by itself, we count; and prompts by a chat template."""
 
+import threading
+
 import pytest
 
 from timely_llm.engine.vllm_engine import VllmEngine
@@ -43,6 +45,22 @@ def test_vllm_runs_whatever_it_likes(engine):
     assert list(engine.step(["c"]).scheduled) == ["c"]
     assert engine.step(()).scheduled == {}
     assert finish(engine, ["c"]).ends == {"c": "length"}
+
+
+def test_a_grammar_that_takes_long_to_compile_ends_nobody(engine, monkeypatch):
+    """A stand-in for the compiler is held up."""
+    gate, manager = threading.Event(), engine._scheduler.structured_output_manager
+    compile_now = manager._create_grammar
+
+    def compile_late(given):
+        assert gate.wait(60)
+        return compile_now(given)
+
+    monkeypatch.setattr(manager, "_create_grammar", compile_late)
+    engine.submit(request("late", grammar='root ::= "late"'))
+    assert [engine.step(["late"]).outputs for _ in range(5)] == [{}] * 5
+    gate.set()
+    assert finish(engine, ["late"]).texts == {"late": "late"}
 
 
 def test_a_pin_is_computed_and_then_only_cached(engine):
