@@ -1,12 +1,14 @@
 """Robots that do everything at once, and clients that give them goals: load for a planner.
 
 They speak the real protocol over real DDS. ``python -m benchmarks.robots COUNT GOALS`` is a process
-that gives each of COUNT robots GOALS plans, one after the other.
+that gives each of COUNT robots GOALS plans, one after the other, and prints as JSON how long each
+goal took to be accepted, in s.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -38,6 +40,7 @@ class InstantRobots:
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
         self._client = ActionClient(self.node, Plan, "plan")
+        self.acceptances: list[float] = []  # s from sending a goal until it was accepted
         self.arrived: Callable[[str, Any], None] = lambda robot_id, segment: None
         self.robots = {f"r{i}": _Robot(self, f"r{i}", kind) for i in range(count)}
         self.node.create_timer(HEARTBEAT, self._beat)
@@ -56,9 +59,11 @@ class InstantRobots:
         """Send a goal; ``done`` gets its result."""
         message = Plan.Goal(robot_id=robot_id, instruction=instruction)
         message.urgency = Plan.Goal.NORMAL
+        sent = time.perf_counter()
         accepted = self._client.send_goal_async(message)
 
         def then(future: Any) -> None:
+            self.acceptances.append(time.perf_counter() - sent)
             result = future.result().get_result_async()
             result.add_done_callback(lambda future: done(future.result().result))
 
@@ -141,6 +146,7 @@ def main(count: int, goals: int) -> None:
     for robot_id in robots.robots:
         give(robot_id)
     robots.until(lambda: done == count * goals)
+    print(json.dumps(robots.acceptances))
     robots.close()
 
 
