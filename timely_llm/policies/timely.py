@@ -9,7 +9,9 @@ from timely_llm.policies import Decision, EngineState, View, register
 from timely_llm.policies.batch import fill
 
 UTILITY_FLOOR = 0.05
-PATIENCE = 10.0
+# s behind its due time. Past its cutoff a goal has no density left, while its utility goes on
+# falling: on an engine that is too small, 10 s lost far more than 1 s did.
+PATIENCE = 1.0
 SHORTEST_STEP = 1e-6  # s; keeps the quotient finite whatever step times were measured
 
 
