@@ -248,6 +248,8 @@ class VllmEngine:
         if counts.scheduled or counts.evicted or outputs or self._scheduler.in_flight:
             self._idle_steps = 0
             return
+        if self._internals.wait_for_grammar(self._scheduler, wanted, _GRAMMAR_WAIT):
+            return
         self._idle_steps += 1
         live = [self._names[own] for own in wanted if own in self._names]
         if self._idle_steps > 1 and live:

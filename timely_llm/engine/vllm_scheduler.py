@@ -294,12 +294,14 @@ def check_grammar(grammar: str) -> None:
     xgrammar.Grammar.from_ebnf(grammar)
 
 
-def wait_for_grammar(scheduler: UntouchedScheduler, names: Sequence[str], timeout: float) -> None:
-    """Wait up to ``timeout`` s until the first grammar of these requests is compiled."""
+def wait_for_grammar(scheduler: UntouchedScheduler, names: Sequence[str], timeout: float) -> bool:
+    """Wait up to ``timeout`` s until the first grammar of these requests is compiled; False where
+    nobody's is being compiled."""
     for name in names:
         request = scheduler.requests.get(name)
         if request is not None and request.structured_output_request is not None:
             compiled = request.structured_output_request._grammar
             if isinstance(compiled, Future):
                 wait([compiled], timeout)
-                return
+                return True
+    return False
