@@ -55,6 +55,11 @@ class Robot:
             self.registered,
         )
 
+    @property
+    def spoke(self) -> bool:
+        """Whether it has reported in its session: only then can anything reach it."""
+        return self.last_sequence >= 0
+
     def heard(self, execution: Execution, now: float) -> bool:
         """Whether ``execution`` is news of this session; a repeat or a stranger is not."""
         if execution.session != self.session or execution.sequence <= self.last_sequence:

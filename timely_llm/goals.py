@@ -31,6 +31,7 @@ class PlannerConfig:
     network: float = 0.008  # one way (TimelyLLM, section 7.1)
     ack_timeout: float = 2.0
     heartbeat_timeout: float = 3.0
+    first_report_timeout: float = 10.0  # of a session: discovery takes its time
     stop_timeout: float = 5.0
     probe_timeout: float = 5.0
 

@@ -41,7 +41,7 @@ def register_robot(plans: Plans, event: ev.RegisterRobot, now: float) -> None:
         lengths=SegmentLength(),
         last_heard=now,
     )
-    plans.look_at(now + plans.config.heartbeat_timeout)
+    plans.look_at(reports.lost_at(plans, robot))
     plans.out.append(ev.Registered(event.ticket, robot.session))
     if old is not None:
         robot.queue, robot.stopped = old.queue, old.stopped

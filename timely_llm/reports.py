@@ -26,8 +26,11 @@ def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> N
     """Follow a robot's report. Repeats and other sessions' reports are no news."""
     robot = plans.fleet.robots.get(event.robot_id)
     report = event.execution
+    first = robot is not None and not robot.spoke
     if robot is None or not robot.heard(report, now):
         return
+    if first:
+        _reached(plans, robot, now)
     _follow_robot(plans, robot, report, now)
     plan = plans.live.get(report.plan_id)
     if plan is not None and plan.goal.robot_id == robot.robot_id and plan.segments:
@@ -37,6 +40,15 @@ def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> N
         plans.command(robot, SegmentCommand.CANCEL, report.plan_id, now)
     elif report.state is ExecutionState.IDLE and report.plan_id == NO_PLAN:
         _end_forgotten(plans, robot, now)
+
+
+def _reached(plans: Plans, robot: Robot, now: float) -> None:
+    """The robot speaks for the first time in its session: what waited for it reaches it now."""
+    plans.look_at(lost_at(plans, robot))
+    for plan in plans.live.values():
+        if plan.goal.robot_id == robot.robot_id and plan.unacknowledged:
+            plan.unacknowledged = dict.fromkeys(plan.unacknowledged, now)
+            plans.look_at(now + plans.config.ack_timeout)
 
 
 def _follow_robot(plans: Plans, robot: Robot, report: Execution, now: float) -> None:
@@ -89,7 +101,8 @@ def _succeeded(plans, robot, plan: Generation, report: Execution, now: float) ->
 
 def _failed(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
     plan.executed(report.elapsed)
-    error = f"robot {robot.robot_id!r}: {written(report)}: {report.error}"
+    call = f"{written(report)}: " if report.call.name else ""
+    error = f"robot {robot.robot_id!r}: {call}{report.error}"
     _robot_is_done(plans, plan, ErrorCode.SKILL_FAILED, error, now)
 
 
@@ -109,7 +122,7 @@ def _rejected(plans, robot: Robot, plan: Generation, report: Execution, now: flo
 
 def _returned(plans, robot, plan: Generation, report: Execution, now: float) -> None:
     plan.value = report.value
-    plans.emit(plan, PlanEventType.RETURNED, now)
+    plans.emit(plan, PlanEventType.RETURNED, now, result=plan.result(ErrorCode.NONE, "", now))
     _robot_is_done(plans, plan, ErrorCode.NONE, "", now)
 
 
@@ -164,18 +177,25 @@ def expire(plans: Plans, now: float) -> None:
     if now < plans.due:
         return
     plans.due = math.inf
-    config = plans.config
     for robot in plans.fleet:
-        if robot.alive and now >= robot.last_heard + config.heartbeat_timeout:
+        if robot.alive and now >= lost_at(plans, robot):
             robot.alive = False
             plans.robots_changed()
             silent = now - robot.last_heard
             _end_all(plans, robot, ErrorCode.ROBOT_LOST, f"is silent for {silent:.1f} s", now)
         elif robot.alive:
-            plans.look_at(robot.last_heard + config.heartbeat_timeout)
+            plans.look_at(lost_at(plans, robot))
     for plan in list(plans.live.values()):
         _expire_plan(plans, plan, now)
     probes.expire(plans, now)
+
+
+def lost_at(plans: Plans, robot: Robot) -> float:
+    """When the robot is lost unless it is heard before, in s."""
+    config = plans.config
+    return robot.last_heard + (
+        config.heartbeat_timeout if robot.spoke else config.first_report_timeout
+    )
 
 
 def _expire_plan(plans: Plans, plan: Generation, now: float) -> None:
@@ -186,7 +206,7 @@ def _expire_plan(plans: Plans, plan: Generation, now: float) -> None:
             plans.end(plan, plan.code, error, now)
         else:
             plans.look_at(plan.stop_deadline)
-    elif plan.unacknowledged:
+    elif plan.unacknowledged and plans.robot_of(plan).spoke:
         index, sent = next(iter(plan.unacknowledged.items()))
         if now >= sent + config.ack_timeout:
             error = (

@@ -444,3 +444,21 @@ def test_idle_without_a_plan_is_nothing_to_a_robot_without_goals():
     log = len(run.log)
     run.run(1.001)
     assert len(run.log) == log
+
+
+def test_a_robot_may_be_silent_for_longer_until_its_first_report():
+    """Discovery takes its time: its segments wait, and count as sent when it is there."""
+    run = sim(config=PlannerConfig(network=NETWORK, first_report_timeout=6.0))
+    run.at(0.001, lambda: setattr(run.robots["r1"], "mute", True))
+    plan = run.goal("r1", "short", at=1.0)
+    run.at(5.0, lambda: setattr(run.robots["r1"], "mute", False))
+    run.run(until=5.5)
+    assert plan not in run.results and run.planner.plans.fleet.robots["r1"].alive
+
+
+def test_a_robot_that_never_reports_is_lost():
+    run = sim(config=PlannerConfig(network=NETWORK, first_report_timeout=6.0))
+    run.at(0.001, lambda: setattr(run.robots["r1"], "mute", True))
+    plan = run.goal("r1", "short", at=1.0)
+    run.run(until=8.0)
+    assert run.results[plan].error_code is ErrorCode.ROBOT_LOST

@@ -23,7 +23,12 @@ from timely_llm.msg import PlannerStatus, TimeUtility
 from timely_llm.srv import Probe
 
 PLANS = Path(__file__).with_name("plans.yaml")
-SIMULATED = {"engine": "simulated", "model": PLANS, "max_tokens": 60}
+SIMULATED = {
+    "engine": "simulated",
+    "model": PLANS,
+    "max_tokens": 60,
+    "first_report_timeout": 2.0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +234,7 @@ def test_a_robot_that_never_answers_ends_its_goal_and_no_other(flying: Client) -
     assert flying.register("mute").error_code == 0
     other = flying.goal("d2", "wait in steps")
     code, result = flying.goal("mute", "wait a little").result()
-    assert code in (ErrorCode.DELIVERY_FAILED, ErrorCode.ROBOT_LOST)
+    assert code is ErrorCode.ROBOT_LOST
     assert "'mute'" in result.error_msg
     assert other.result()[0] is ErrorCode.NONE
 
@@ -284,3 +289,10 @@ def test_a_probe_is_answered(flying: Client) -> None:
     session = flying.listed()["d1"].session
     response = flying.call(Probe, "probe", robot_id="d1", session=session, question="wait a little")
     assert (response.error_code, response.answer) == (ErrorCode.NONE, "d(0.2);d(0.2);")
+
+
+def test_a_robot_id_that_is_no_ros_name_is_refused(flying: Client) -> None:
+    response = flying.register("robot one")
+    assert response.error_code == ErrorCode.INVALID_GOAL
+    assert "'/robot one'" in response.error_msg
+    assert flying.register("robot one", robot_namespace="/robot_one").error_code == 0

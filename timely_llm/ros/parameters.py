@@ -38,6 +38,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "ack_timeout": Parameter(2.0, "a segment must be acknowledged within, s", (0.01, 3600.0)),
     "heartbeat_timeout": Parameter(3.0, "a robot silent for longer is lost, s", (0.01, 3600.0)),
+    "first_report_timeout": Parameter(
+        10.0, "a robot must report for the first time after it registered within, s", (0.01, 3600.0)
+    ),
     "stop_timeout": Parameter(5.0, "a robot must confirm a stop within, s", (0.01, 3600.0)),
     "probe_timeout": Parameter(5.0, "the model must answer a probe within, s", (0.01, 3600.0)),
     "status_period": Parameter(0.5, "between planner_status messages, s", (0.01, 60.0)),
@@ -72,6 +75,7 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
         network=values["network"],
         ack_timeout=values["ack_timeout"],
         heartbeat_timeout=values["heartbeat_timeout"],
+        first_report_timeout=values["first_report_timeout"],
         stop_timeout=values["stop_timeout"],
         probe_timeout=values["probe_timeout"],
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from rclpy.exceptions import InvalidNamespaceException
 from rclpy.node import Node
 from rclpy.task import Future
+from rclpy.validate_namespace import validate_namespace
 
 from timely_llm import events as ev
 from timely_llm import srv
@@ -57,6 +59,12 @@ class Services:
         self, request: srv.RegisterRobot.Request, response: srv.RegisterRobot.Response
     ) -> srv.RegisterRobot.Response:
         namespace = request.robot_namespace or f"/{request.robot_id}"
+        try:
+            validate_namespace(namespace)
+        except InvalidNamespaceException as error:
+            response.error_code = int(ErrorCode.INVALID_GOAL)
+            response.error_msg = f"robot_namespace {namespace!r}: {error}".replace("\n", " ")
+            return response
         answer = await self._ask(
             lambda ticket: ev.RegisterRobot(
                 ticket,
