@@ -35,14 +35,14 @@ from tools.planner.llama import Llama, Size  # noqa: E402
 from tools.planner.training import Encoder, Trainer, score  # noqa: E402
 
 MODEL = ROOT / "models" / "tiny_planner"
-PER_STEP = {"tello": 46, "indy7": 18}  # pairs of one optimizer step
+PER_STEP = {"tello": 88, "indy7": 40}  # pairs of one optimizer step
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
-    add("--steps", type=int, default=1600, help="optimizer steps of 64 pairs each")
+    add("--steps", type=int, default=1600, help="optimizer steps of 128 pairs each")
     add("--rate", type=float, default=3e-3, help="highest learning rate")
     add("--warmup", type=int, default=100, help="steps until the highest rate")
     add("--decay", type=float, default=0.3, help="share of the steps in which the rate falls")

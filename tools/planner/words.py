@@ -131,30 +131,15 @@ def made_up(rng: random.Random) -> str:
     )
 
 
-def thing(rng: random.Random) -> str:
-    """An object's name: known, compound, with adjective or made up; up to about 35 characters."""
-    kind = rng.random()
-    if kind < 0.50:
-        return rng.choice(THINGS)
-    if kind < 0.62:
-        return rng.choice(COMPOUND)
-    if kind < 0.82:
-        return f"{rng.choice(ADJECTIVES)} {rng.choice(THINGS)}"
-    if kind < 0.86:
-        return f"{rng.choice(ADJECTIVES)} {rng.choice(COMPOUND)}"
-    if kind < 0.95:
-        return made_up(rng)
-    return f"{rng.choice(ADJECTIVES)} {made_up(rng)}"
-
-
-def things(rng: random.Random, count: int) -> list[str]:
-    """`count` different object names."""
-    chosen: list[str] = []
-    while len(chosen) < count:
-        name = thing(rng)
-        if name not in chosen:
-            chosen.append(name)
-    return chosen
+def thing(rng: random.Random, invented: float = 0.14) -> str:
+    """An object's name: known, compound or, with this probability, made up; some with adjective."""
+    if rng.random() < invented:
+        name, plain = made_up(rng), 0.64
+    elif rng.random() < 0.81:
+        name, plain = rng.choice(THINGS), 0.71
+    else:
+        name, plain = rng.choice(COMPOUND), 0.75
+    return name if rng.random() < plain else f"{rng.choice(ADJECTIVES)} {name}"
 
 
 def article(rng: random.Random, name: str) -> str:
