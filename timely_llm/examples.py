@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from timely_llm.skills import Argument, Skill, SkillSet, value_text
 
@@ -25,6 +26,7 @@ class Example:
     plan: str
 
 
+@lru_cache(maxsize=64)
 def examples(skills: SkillSet) -> tuple[Example, ...]:
     """One example for each form of plan that the skills and bounds allow."""
     makers: tuple[Callable[[SkillSet], Example | None], ...] = (
