@@ -250,8 +250,14 @@ def test_any_schedule_gives_the_same_texts(data, lag, kv_blocks):
     """However run, hold and evict are chosen: right texts, exact sums, no block lost."""
     names = "abcdef"
     engine = SimulatedEngine(
-        lambda request: [request.id] * 9, LATENCY, max_batch=3, kv_blocks=kv_blocks, block_size=4,
-        prefill_chunk=8, count_tokens=len, lag=lag,
+        lambda request: [request.id] * 9,
+        LATENCY,
+        max_batch=3,
+        kv_blocks=kv_blocks,
+        block_size=4,
+        prefill_chunk=8,
+        count_tokens=len,
+        lag=lag,
     )
     for index, name in enumerate(names):
         engine.submit(request(name, system="xy"[index % 2] * 9, user="u" * index, max_tokens=20))
