@@ -50,7 +50,7 @@ def options() -> argparse.Namespace:
     add("--hidden", type=int, default=192, help="hidden size, a multiple of 32")
     add("--inner", type=int, default=512, help="inner size of the feed-forward part")
     add("--layers", type=int, default=5, help="layers")
-    add("--varied", type=float, default=0.35, help="share of batches with other skills or order")
+    add("--varied", type=float, default=0.6, help="share of batches with other skills or order")
     add("--seed", type=int, default=1, help="of data and weights")
     add("--workers", type=int, default=min(os.cpu_count() or 1, 4), help="processes, one core each")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")

@@ -38,7 +38,7 @@ _DRONE: tuple[tuple[Family, float], ...] = (
     (drone.measure, 0.7),
     (drone.open_question, 0.8),
     (drone.abstract, 0.5),
-    (drone.replan, 3.5),
+    (drone.replan, 4.5),
     (partial(tasks.refusal, verbs=drone.VERBS), 1.2),
     (partial(tasks.out_of_limits, makers=(phrases.bad_move, phrases.bad_turn, phrases.bad_wait)),
      1.2),
@@ -127,10 +127,10 @@ def draw_pair(kind: str, names: Sequence[str], draw: Draw) -> Pair:
             continue
 
 
-def vary(skills: SkillSet, rng: random.Random) -> SkillSet:
-    """The same kind with some skills missing, in another order (half of the time)."""
+def vary(skills: SkillSet, rng: random.Random, most: float = 1 / 3) -> SkillSet:
+    """The same kind with up to this share of skills missing, half of the time in another order."""
     chosen = list(skills.skills)
-    for skill in rng.sample(chosen, rng.randint(0, max(1, len(chosen) // 3))):
+    for skill in rng.sample(chosen, rng.randint(0, max(1, int(most * len(chosen))))):
         if skill.name not in ALWAYS:
             chosen.remove(skill)
     if rng.random() < 0.5:
@@ -147,7 +147,7 @@ def batches(
     while True:
         batch = []
         for kind, size in sizes.items():
-            chosen = vary(skills[kind], rng) if rng.random() < varied else skills[kind]
+            chosen = vary(skills[kind], rng, 0.5) if rng.random() < varied else skills[kind]
             pairs = [draw_pair(kind, chosen.names, draw) for _ in range(size)]
             if chosen is skills[kind]:
                 own = [pair for anchor, pair in anchors if anchor == kind]
