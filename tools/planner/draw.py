@@ -61,14 +61,23 @@ def has_held_out_noun(name: str) -> bool:
     return any(_bucket(f"noun|{word}", HELD_OUT_NOUNS) == 0 for word in name.split())
 
 
+_SOURCES = [word for word in words.THINGS if not has_held_out_noun(word)]
+
+
+def _new_word(rng: random.Random) -> str:
+    return words.made_up(rng) if rng.random() < 0.35 else words.spliced(rng, _SOURCES)
+
+
 class Draw:
     """Draws from one side of the split and keeps the combinations of the pair at hand."""
 
     def __init__(self, rng: random.Random, held_out: bool = False) -> None:
         self.rng = rng
         self.held_out = held_out
-        # More new words in training than in the score: they are what is hard to copy.
-        self.invented = 0.14 if held_out else 0.3
+        # More new words in training than in the score: they are what is hard to copy. Most are
+        # spliced from trained words, so that no piece of a word tells which one follows it.
+        self.invented = 0.14 if held_out else 0.4
+        self.invent = words.made_up if held_out else _new_word
         self.keys: list[tuple[str, str]] = []
 
     def pick(self, items: Sequence[Item]) -> Item:
@@ -91,7 +100,7 @@ class Draw:
 
         def choose() -> str:
             while True:
-                name = words.thing(self.rng, self.invented)
+                name = words.thing(self.rng, self.invented, self.invent)
                 if name in but or len(name) > longest:
                     continue
                 if self.held_out or not has_held_out_noun(name):

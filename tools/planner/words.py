@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import string
+from collections.abc import Callable, Sequence
 
 
 def _items(text: str) -> list[str]:
@@ -131,10 +133,25 @@ def made_up(rng: random.Random) -> str:
     )
 
 
-def thing(rng: random.Random, invented: float = 0.14) -> str:
+def spliced(rng: random.Random, sources: Sequence[str]) -> str:
+    """A word that begins like one source and ends like another, sometimes with a letter changed."""
+    first, second = rng.choice(sources), rng.choice(sources)
+    start, end = rng.randint(1, len(first) - 1), rng.randint(1, len(second) - 1)
+    word = first[:start] + second[end:]
+    if rng.random() < 0.3:
+        place = rng.randrange(len(word))
+        word = word[:place] + rng.choice(string.ascii_lowercase) + word[place + 1 :]
+    return word
+
+
+def thing(
+    rng: random.Random,
+    invented: float = 0.14,
+    invent: Callable[[random.Random], str] = made_up,
+) -> str:
     """An object's name: known, compound or, with this probability, made up; some with adjective."""
     if rng.random() < invented:
-        name, plain = made_up(rng), 0.64
+        name, plain = invent(rng), 0.64
     elif rng.random() < 0.81:
         name, plain = rng.choice(THINGS), 0.71
     else:
