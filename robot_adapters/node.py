@@ -7,7 +7,7 @@ wakes it when it asks to be woken. Nothing here decides anything about a plan.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType
@@ -272,6 +272,6 @@ class RobotNode(Node):
             self.done.set_result(0)
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point of the executable ``robot_adapter``; returns the exit status."""
-    return run_node("robot_adapter", RobotNode, args)
+def main(args: list[str] | None = None) -> NoReturn:
+    """Entry point of the executable ``robot_adapter``."""
+    run_node("robot_adapter", RobotNode, args)

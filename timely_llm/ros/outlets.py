@@ -35,9 +35,12 @@ class Outlets:
         self._lock = threading.Lock()
 
     def open(self, robot_id: str, namespace: str, session: int) -> None:
-        """The robot was registered: its topics are under ``namespace``."""
+        """The robot was registered: its topics are under ``namespace``. Two registrations may be
+        answered in either order; the later session, which has the higher number, counts."""
         with self._lock:
             outlet = self._outlets.get(robot_id)
+            if outlet is not None and session < outlet.session:
+                return
             if outlet is not None and outlet.namespace != namespace:
                 outlet.destroy(self._node)
                 outlet = None

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import Executor
@@ -244,7 +244,7 @@ class PlannerNode(LifecycleNode):
         )
 
 
-def main(args: list[str] | None = None) -> int:
-    """The executable ``planner_node``; returns the exit status."""
+def main(args: list[str] | None = None) -> NoReturn:
+    """The executable ``planner_node``."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    return run_node("planner", PlannerNode, args)
+    run_node("planner", PlannerNode, args)

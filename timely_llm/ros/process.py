@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
@@ -40,8 +40,9 @@ def new_instance() -> str:
     return secrets.token_hex(16)
 
 
-def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> int:
-    """Run the node until a signal or its own end. A failure to start is one line and status 1."""
+def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoReturn:
+    """Run the node until a signal or its own end, then end the process with its status. A failure
+    to start is one line and status 1."""
     stopper = Stopper()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
@@ -63,7 +64,9 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> int
             executor.spin_once(timeout_sec=0.005)
     node.destroy_node()
     rclpy.try_shutdown()
-    return status
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # to take a model apart takes seconds, and nothing in it is to be kept
 
 
 def _first_line(error: Exception) -> str:
