@@ -86,9 +86,9 @@ def print_split(examples: list[Example]) -> None:
         for e in examples
     )
     print(f"Split: a hash holds out 1 in {HELD_OUT_SHARE} combinations of phrasing and object "
-          f"(or number), and 1 in {HELD_OUT_NOUNS} words altogether.")  # fmt: skip
+          f"(or number), and 1 in {HELD_OUT_NOUNS} nouns in every phrasing.")  # fmt: skip
     print(f"Held out: {len(instructions)} different instructions with {len(keys)} combinations; "
-          f"{unseen} hold a word never trained.")  # fmt: skip
+          f"{unseen} hold a word of that kind.")  # fmt: skip
     print(f"Of {len(trained)} training instructions drawn here with {len(trained_keys)} "
           f"combinations, {len(trained & instructions)} and {len(trained_keys & keys)} are among "
           "them.\n")  # fmt: skip

@@ -42,10 +42,10 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
-    add("--steps", type=int, default=1600, help="optimizer steps of 128 pairs each")
+    add("--steps", type=int, default=2850, help="optimizer steps of 128 pairs each")
     add("--rate", type=float, default=3e-3, help="highest learning rate")
     add("--warmup", type=int, default=100, help="steps until the highest rate")
-    add("--decay", type=float, default=0.3, help="share of the steps in which the rate falls")
+    add("--decay", type=float, default=0.6, help="share of the steps in which the rate falls")
     add("--vocabulary", type=int, default=1536, help="tokens of the tokenizer")
     add("--hidden", type=int, default=192, help="hidden size, a multiple of 32")
     add("--inner", type=int, default=512, help="inner size of the feed-forward part")
