@@ -9,6 +9,7 @@ else is checked here.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -27,12 +28,13 @@ from timely_llm.utility import TimeUtility, Urgency
 
 def time_to_ros(seconds: float) -> Time:
     """s since the epoch, rounded to 1 ns; a float holds today's time to about 0.2 us."""
-    nanoseconds = round(seconds * 1e9)
-    return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+    whole = math.floor(seconds)
+    nanoseconds = round((seconds - whole) * 1e9)
+    return Time(sec=whole + nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def time_from_ros(time: Time) -> float:
-    return time.sec + time.nanosec / 1e9
+    return (time.sec * 1_000_000_000 + time.nanosec) / 1_000_000_000  # rounded once
 
 
 def uuid_to_ros(plan_id: str) -> UUID:
