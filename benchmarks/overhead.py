@@ -16,7 +16,7 @@ ROBOTS = 16
 TARGET = 0.2e-3  # s
 
 
-def run(goals: int = 30) -> Report:
+def run(goals: int = 10) -> Report:
     """The planner node in this process, 16 robots and their clients in another one."""
     separate()
     import rclpy

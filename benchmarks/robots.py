@@ -24,6 +24,7 @@ from timely_llm.messages import NO_PLAN, Execution, ExecutionState, SegmentComma
 from timely_llm.msg import Execution as ExecutionMessage
 from timely_llm.msg import Segment
 from timely_llm.ros.conversions import from_ros, instance_to_ros, to_ros
+from timely_llm.ros.plan_server import BURST
 from timely_llm.ros.process import new_instance
 from timely_llm.srv import RegisterRobot
 
@@ -39,7 +40,14 @@ class InstantRobots:
         self.node = Node("instant_robots")
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
-        self._client = ActionClient(self.node, Plan, "plan")
+        self._client = ActionClient(
+            self.node,
+            Plan,
+            "plan",
+            goal_service_qos_profile=BURST,
+            result_service_qos_profile=BURST,
+            feedback_sub_qos_profile=BURST,
+        )
         self.acceptances: list[float] = []  # s from sending a goal until it was accepted
         self.arrived: Callable[[str, Any], None] = lambda robot_id, segment: None
         self.robots = {f"r{i}": _Robot(self, f"r{i}", kind) for i in range(count)}
@@ -79,13 +87,14 @@ class InstantRobots:
 
     def _beat(self) -> None:
         for robot in self.robots.values():
-            robot.report(NO_PLAN, ExecutionState.IDLE)
+            robot.report(robot.plan_id, ExecutionState.IDLE)
 
 
 class _Robot:
     def __init__(self, robots: InstantRobots, robot_id: str, kind: str) -> None:
         self._robots, self._id, self._kind = robots, robot_id, kind
         self._session = 0
+        self.plan_id = NO_PLAN
         self._numbers = itertools.count()
         node = robots.node
         node.create_subscription(Segment, f"/{robot_id}/segments", self._segment, 1000)
@@ -113,9 +122,11 @@ class _Robot:
         self._robots.arrived(self._id, message)
         segment = from_ros(message)
         if segment.command is SegmentCommand.CANCEL:
+            self.plan_id = NO_PLAN
             self.report(segment.plan_id, ExecutionState.ABORTED)
             return
         self.report(segment.plan_id, ExecutionState.RECEIVED, segment.index)
+        self.plan_id = NO_PLAN if segment.last else segment.plan_id
         over = ExecutionState.PLAN_RETURNED if segment.last else ExecutionState.IDLE
         self.report(segment.plan_id, over, segment.index)
 

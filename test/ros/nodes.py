@@ -96,7 +96,14 @@ class Client:
         self.robots: dict[str, Any] = {}
         self.segments: dict[str, list[Segment]] = {}
         self.executions: dict[str, list[Any]] = {}
-        self._action = ActionClient(self.node, Plan, "plan")
+        burst = QoSProfile(depth=1000)
+        self._action = ActionClient(
+            self.node,
+            Plan,
+            "plan",
+            goal_service_qos_profile=burst,
+            result_service_qos_profile=burst,
+        )
         self.node.create_subscription(
             PlanEvent, "plan_events", lambda m: self.events.append(event_from_ros(m)), 1000
         )
@@ -168,6 +175,17 @@ class Client:
         future = self._action.send_goal_async(message, feedback_callback=goal.heard)
         goal.accept(self.until(lambda: future.done() and future.result(), "acceptance"))
         return goal
+
+    def goals_at_once(self, robot_id: str, instruction: str, count: int) -> list[Goal]:
+        """Send goals without waiting for one of them to be accepted."""
+        self.until(self._action.server_is_ready, "action plan")
+        message = Plan.Goal(robot_id=robot_id, instruction=instruction)
+        futures = [self._action.send_goal_async(message) for _ in range(count)]
+        self.until(lambda: all(future.done() for future in futures), f"{count} acceptances")
+        goals = [Goal(self) for _ in futures]
+        for goal, future in zip(goals, futures, strict=True):
+            goal.accept(future.result())
+        return goals
 
     def _robots(self, message: RobotList) -> None:
         self.robots = {robot.robot_id: robot for robot in message.robots}

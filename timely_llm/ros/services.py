@@ -15,6 +15,7 @@ from timely_llm import srv
 from timely_llm.messages import ErrorCode, RobotInfo
 from timely_llm.ros.conversions import instance_from_ros, instance_to_ros, to_ros
 from timely_llm.ros.outlets import Outlets
+from timely_llm.ros.plan_server import BURST
 
 Answer = ev.Registered | ev.Answered | ev.Probed
 
@@ -32,11 +33,13 @@ class Services:
         self._put, self._outlets = put, outlets
         self._tickets = itertools.count(1)
         self._open: dict[int, Future] = {}
-        node.create_service(srv.RegisterRobot, "register_robot", self._register)
-        node.create_service(srv.UnregisterRobot, "unregister_robot", self._unregister)
-        node.create_service(srv.ListRobots, "list_robots", self._list)
-        node.create_service(srv.StopRobot, "stop_robot", self._stop)
-        node.create_service(srv.Probe, "probe", self._probe)
+        node.create_service(srv.RegisterRobot, "register_robot", self._register, qos_profile=BURST)
+        node.create_service(
+            srv.UnregisterRobot, "unregister_robot", self._unregister, qos_profile=BURST
+        )
+        node.create_service(srv.ListRobots, "list_robots", self._list, qos_profile=BURST)
+        node.create_service(srv.StopRobot, "stop_robot", self._stop, qos_profile=BURST)
+        node.create_service(srv.Probe, "probe", self._probe, qos_profile=BURST)
 
     def answer(self, answer: Answer) -> None:
         """The planner has answered."""
