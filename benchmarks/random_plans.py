@@ -20,7 +20,10 @@ def run(count: int = 500, seed: int = 0) -> Report:
     """``count`` instructions of random words, half for each robot, on both models."""
     figures, data = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        models = {"bundled": bundled_model(), "random weights": make_random_model(folder, seed)}
+        models = {
+            "bundled": bundled_model(),
+            "random weights": make_random_model(folder, seed, length=8192),
+        }
         for label, model in models.items():
             found: Counter[str] = Counter()
             names: Counter[str] = Counter()
