@@ -16,7 +16,7 @@ from typing import Any
 
 import rclpy
 from rclpy.action import ActionClient
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 
 from timely_llm.action import Plan
@@ -38,7 +38,7 @@ class InstantRobots:
     def __init__(self, count: int, kind: str) -> None:
         rclpy.init()
         self.node = Node("instant_robots")
-        self._executor = SingleThreadedExecutor()
+        self._executor = EventsExecutor()
         self._executor.add_node(self.node)
         self._client = ActionClient(
             self.node,

@@ -32,7 +32,8 @@ _Received = tuple[float, ev.Event] | None  # when, s, and what; None ends the lo
 
 class EngineThread(threading.Thread):
     """Runs a planner until ``stop``. ``make`` builds it inside the thread, where its engine lives;
-    ``clock`` gives the planner's time in s; ``carry_out`` gets the commands, in this thread.
+    ``clock`` gives the planner's time in s; ``carry_out`` gets, in this thread, the commands of
+    each turn and whether the engine rests now.
 
     A failure of ``make`` is raised by ``wait_ready``; after a failure of the loop every goal is
     ended, then ``failed`` is told.
@@ -42,7 +43,7 @@ class EngineThread(threading.Thread):
         self,
         make: Callable[[], Planner],
         clock: Callable[[], float],
-        carry_out: Callable[[list[ev.Command]], None],
+        carry_out: Callable[[list[ev.Command], bool], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         super().__init__(name="engine", daemon=True)
@@ -94,10 +95,10 @@ class EngineThread(threading.Thread):
                 if received is None:
                     return
                 at, event = received
-                self._carry_out(planner.handle(event, at))
+                self._carry_out(planner.handle(event, at), False)
             begun = time.perf_counter()
             turn = planner.run_once(self._clock())
-            self._carry_out(turn.commands)
+            self._carry_out(turn.commands, not turn.busy)
             if planner.failure is not None:
                 raise planner.failure
             if turn.busy:
@@ -138,6 +139,6 @@ class EngineThread(threading.Thread):
     def _give_up(self, planner: Planner, error: BaseException) -> None:
         words = f"the engine failed: {error}"
         try:
-            self._carry_out(planner.handle(ev.Deactivate(words), self._clock()))
+            self._carry_out(planner.handle(ev.Deactivate(words), self._clock()), True)
         finally:
             self._failed(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -37,6 +38,7 @@ from timely_llm.ros.status import diagnostics, planner_status
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
+_HELD = 0.02  # s that events and feedback may be kept while the engine steps
 
 
 class PlannerNode(LifecycleNode):
@@ -62,6 +64,7 @@ class PlannerNode(LifecycleNode):
         self._outbox: deque[ev.Command] = deque()
         self._outbox_lock = threading.Lock()
         self._flush_due = False
+        self._held_since = 0.0
         self._outlets = Outlets(self, self._heard)
         self._plans = PlanServer(self, self._put_goal)
         self._requests = Services(self, self._put, self._outlets, new_instance())
@@ -191,19 +194,31 @@ class PlannerNode(LifecycleNode):
     def _heard(self, robot_id: str, report: Execution) -> None:
         self._put(ev.ExecutionArrived(robot_id, report))
 
-    def _commands(self, commands: list[ev.Command]) -> None:
-        """In the engine's thread: publish segments, hand over the rest."""
+    def _commands(self, commands: list[ev.Command], rests: bool) -> None:
+        """In the engine's thread: publish segments, hand over the rest.
+
+        Python runs one thread at a time, so whatever the executor's does in the middle of a step
+        makes the step longer. Events and feedback, which hold nobody up, are handed over when the
+        engine rests, together with what somebody waits for, or after ``_HELD``.
+        """
         kept = []
+        awaited = rests
         for command in commands:
             if isinstance(command, ev.SendSegment):
                 self._outlets.send(command.robot_id, command.segment)
             else:
                 kept.append(command)
-        if not kept:
+                awaited = awaited or not isinstance(command, ev.EmitEvent | ev.EmitFeedback)
+        if not kept and not self._outbox:
             return
+        now = time.monotonic()
         with self._outbox_lock:
+            if not self._outbox:
+                self._held_since = now
             self._outbox.extend(kept)
-            wake, self._flush_due = not self._flush_due, True
+            due = awaited or now >= self._held_since + _HELD
+            wake = due and not self._flush_due
+            self._flush_due = self._flush_due or due
         if wake:
             self._spinner.create_task(self._flush)
 
