@@ -24,8 +24,8 @@ from timely_llm.messages import NO_PLAN, Execution, ExecutionState, SegmentComma
 from timely_llm.msg import Execution as ExecutionMessage
 from timely_llm.msg import Segment
 from timely_llm.ros.conversions import from_ros, instance_to_ros, to_ros
-from timely_llm.ros.plan_server import BURST
 from timely_llm.ros.process import new_instance
+from timely_llm.ros.qos import BURST
 from timely_llm.srv import RegisterRobot
 
 HEARTBEAT = 0.5  # s

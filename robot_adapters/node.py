@@ -14,7 +14,6 @@ from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import QoSSubscriptionMatchedInfo, SubscriptionEventCallbacks
 from rclpy.executors import Executor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
@@ -33,15 +32,10 @@ from timely_llm.ros.conversions import (
     uuid_to_ros,
 )
 from timely_llm.ros.process import new_instance, run_node
+from timely_llm.ros.qos import RELIABLE, STATUS
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 
-DEPTH = 1000  # deep enough for a whole plan's segments and reports
-RELIABLE = QoSProfile(
-    depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
-)
-#: Fits every publisher; the next one comes soon.
-STATUS_QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-GOODBYE_TIMEOUT = 0.5  # s, for the planner to answer unregister_robot
+GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s
 
 
@@ -84,9 +78,7 @@ class RobotNode(Node):
             RELIABLE,
             event_callbacks=SubscriptionEventCallbacks(matched=self._on_matched),
         )
-        self.create_subscription(
-            PlannerStatus, f"{planner}planner_status", self._on_status, STATUS_QOS
-        )
+        self.create_subscription(PlannerStatus, f"{planner}planner_status", self._on_status, STATUS)
         self._register = self.create_client(RegisterRobot, f"{planner}register_robot")
         self._unregister = self.create_client(UnregisterRobot, f"{planner}unregister_robot")
         self._probe = self.create_client(Probe, f"{planner}probe")

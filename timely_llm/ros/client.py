@@ -17,7 +17,7 @@ from typing import Any
 import rclpy
 from rclpy.action import ActionClient
 from rclpy.experimental import EventsExecutor
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
@@ -30,11 +30,10 @@ from timely_llm.ros.conversions import (
     to_ros,
     uuid_to_ros,
 )
+from timely_llm.ros.qos import LATCHED, RELIABLE
 
 TICK = 0.05  # s, between two looks at what is waited for
 SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_DEPTH = 1000
 
 
 class PlannerError(RuntimeError):
@@ -222,7 +221,7 @@ class PlannerClient:
 
     def watch_events(self, callback: Callable[[values.PlanEvent], None]) -> None:
         """Every change of every plan."""
-        self._subscribe(msg.PlanEvent, "plan_events", _DEPTH, event_from_ros, callback)
+        self._subscribe(msg.PlanEvent, "plan_events", RELIABLE, event_from_ros, callback)
 
     def watch_robots(self, callback: Callable[[tuple[values.RobotInfo, ...]], None]) -> None:
         """The registered robots, now and at every change."""
@@ -230,14 +229,14 @@ class PlannerClient:
         def read(message: msg.RobotList) -> tuple[values.RobotInfo, ...]:
             return tuple(from_ros(robot) for robot in message.robots)
 
-        self._subscribe(msg.RobotList, "robots", _LATCHED, read, callback)
+        self._subscribe(msg.RobotList, "robots", LATCHED, read, callback)
 
     def watch_execution(
         self, robot_namespace: str, callback: Callable[[values.Execution], None]
     ) -> None:
         """What one robot reports while it executes."""
         topic = f"/{robot_namespace.strip('/')}/execution"
-        self._subscribe(msg.Execution, topic, _DEPTH, from_ros, callback)
+        self._subscribe(msg.Execution, topic, RELIABLE, from_ros, callback)
 
     def _subscribe(
         self,

@@ -10,16 +10,11 @@ import threading
 from collections.abc import Callable
 
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from timely_llm import messages as values
 from timely_llm.msg import Execution, Segment
 from timely_llm.ros.conversions import from_ros, to_ros
-
-DEPTH = 1000  # deep enough for a whole plan's segments and reports
-QOS = QoSProfile(
-    depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
-)
+from timely_llm.ros.qos import RELIABLE
 
 
 class Outlets:
@@ -90,9 +85,9 @@ class _Outlet:
         self.session = 0
         self._ready = False
         self._waiting: list[values.Segment] = []
-        self._publisher = node.create_publisher(Segment, f"{namespace}/segments", QOS)
+        self._publisher = node.create_publisher(Segment, f"{namespace}/segments", RELIABLE)
         self._subscription = node.create_subscription(
-            Execution, f"{namespace}/execution", report, QOS
+            Execution, f"{namespace}/execution", report, RELIABLE
         )
 
     def begin(self, session: int, waiting: list[values.Segment]) -> None:

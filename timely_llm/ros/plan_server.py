@@ -8,16 +8,14 @@ from collections.abc import Callable
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from rclpy.task import Future
 
 from timely_llm import events as ev
 from timely_llm import messages as values
 from timely_llm.action import Plan
 from timely_llm.ros.conversions import from_ros, to_ros, uuid_from_ros
+from timely_llm.ros.qos import BURST
 
-# By default a service keeps ten requests: of a fleet's goals that come at once, the rest is lost.
-BURST = QoSProfile(depth=1000)
 RESULT_TIMEOUT = 60  # s that a result is kept for a client that asks late
 
 

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import Executor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_msgs.msg import String
 
@@ -28,14 +27,14 @@ from timely_llm.ros.building import config_text, make_planner
 from timely_llm.ros.conversions import event_to_ros, robots_to_ros, time_to_ros
 from timely_llm.ros.declare import declare, refuse_unknown
 from timely_llm.ros.engine_thread import EngineThread
-from timely_llm.ros.outlets import DEPTH, Outlets
+from timely_llm.ros.outlets import Outlets
 from timely_llm.ros.parameters import PARAMETERS
 from timely_llm.ros.plan_server import PlanServer
 from timely_llm.ros.process import new_instance, run_node
+from timely_llm.ros.qos import LATCHED, RELIABLE
 from timely_llm.ros.services import Services
 from timely_llm.ros.status import diagnostics, planner_status
 
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
 _HELD = 0.02  # s that events and feedback may be kept while the engine steps
@@ -80,9 +79,9 @@ class PlannerNode(LifecycleNode):
         self._make_topics()
 
     def _make_topics(self) -> None:
-        self._events = self.create_publisher(PlanEvent, "plan_events", DEPTH)
-        self._robot_list = self.create_publisher(RobotList, "robots", _LATCHED)
-        self._config = self.create_publisher(String, "planner_config", _LATCHED)
+        self._events = self.create_publisher(PlanEvent, "plan_events", RELIABLE)
+        self._robot_list = self.create_publisher(RobotList, "robots", LATCHED)
+        self._config = self.create_publisher(String, "planner_config", LATCHED)
         self._status = self.create_publisher(PlannerStatus, "planner_status", 10)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(self.parameters["status_period"], self._publish_status)

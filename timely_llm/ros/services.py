@@ -15,7 +15,7 @@ from timely_llm import srv
 from timely_llm.messages import ErrorCode, RobotInfo
 from timely_llm.ros.conversions import instance_from_ros, instance_to_ros, to_ros
 from timely_llm.ros.outlets import Outlets
-from timely_llm.ros.plan_server import BURST
+from timely_llm.ros.qos import BURST
 
 Answer = ev.Registered | ev.Answered | ev.Probed
 

@@ -1,0 +1,17 @@
+"""How the topics and services are kept. Both sides of each take it from here."""
+
+from __future__ import annotations
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+#: Segments, reports and events: deep enough for a whole fleet's plans.
+RELIABLE = QoSProfile(
+    depth=1000, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
+)
+#: Services. By default one keeps ten requests: of a fleet's goals that come at once, the rest is
+#: lost.
+BURST = QoSProfile(depth=1000)
+#: What a late joiner must know.
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: The planner's status. Fits every publisher; the next one comes soon.
+STATUS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
