@@ -1,4 +1,4 @@
-"""When goals arrive: times in s from 0, drawn from a generator that is given. Nothing else."""
+"""When goals or events of goals come: times in s from 0, drawn from a given generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ GAMMA_SCALE = 10.41
 """s; of the gaps between requests in two months of FabriX's log (ELIS, section 4.1, Figure 4)."""
 
 
-def _check(name: str, value: float, unit: str = "") -> None:
+def positive(name: str, value: float, unit: str = "") -> None:
+    """``ValueError`` unless ``value`` is finite and above 0."""
     if not 0 < value < float("inf"):
         raise ValueError(f"{name} is {value:g}{unit}: must be finite and above 0")
 
@@ -18,7 +19,7 @@ def poisson(
     rate: float, rng: random.Random, *, count: int | None = None, until: float = 0.0
 ) -> list[float]:
     """Times of a Poisson process of ``rate`` (1/s): ``count`` of them, or all before ``until``."""
-    _check("rate", rate, "/s")
+    positive("rate", rate, "/s")
     times: list[float] = []
     now = rng.expovariate(rate)
     while len(times) < count if count is not None else now < until:
@@ -41,17 +42,12 @@ def gamma(
     it the burstiness, stays.
     """
     if rate is not None:
-        _check("rate", rate, "/s")
+        positive("rate", rate, "/s")
         scale = 1.0 / (rate * shape)
-    _check("shape", shape)
-    _check("scale", scale, " s")
+    positive("shape", shape)
+    positive("scale", scale, " s")
     times, now = [], 0.0
     for _ in range(count):
         now += rng.gammavariate(shape, scale)
         times.append(now)
     return times
-
-
-def burst(at: float, size: int, spacing: float = 0.001) -> list[float]:
-    """``size`` times from ``at`` on, ``spacing`` s apart: an event's tasks in LRTrace, 1 ms."""
-    return [at + i * spacing for i in range(size)]

@@ -7,12 +7,13 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 
 from timely_llm.evaluation.trace import Task
-from timely_llm.minispec import parse
+from timely_llm.minispec import Call
 from timely_llm.paths import share
 from timely_llm.skills import SkillSet
 from timely_llm.utility import TimeUtility, Urgency
@@ -35,6 +36,8 @@ NAMES = (
 )
 """Of the tasks, by their id: 0-4 normal and 5-7 urgent for the drone, 8-10 for the arm. Ids count
 from 0 as in the published file; the paper's Table 2 counts from 1."""
+
+_DATA = Path(__file__).resolve().parents[1] / "data"
 
 # Llama 3's pre-tokenizer, for ASCII: a word with the sign before it, up to three digits, signs.
 _PIECE = re.compile(r"[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+[\r\n]*|\s+")
@@ -66,6 +69,11 @@ def cut(text: str, count: int) -> tuple[str, ...]:
     return tuple(tokens)
 
 
+def data(name: str) -> dict:
+    """A JSON file of the published data."""
+    return json.loads((_DATA / name).read_text("utf-8"))
+
+
 @cache
 def skill_sets() -> Mapping[str, SkillSet]:
     """The skill sets that come with the package, by kind."""
@@ -82,8 +90,7 @@ def published() -> tuple[Task, ...]:
     count may be a token above the text's. ``prompt_tokens`` are the pieces of scene and
     instruction: the paper prints no number.
     """
-    data = json.loads(share("timely_llm", "data", "lrtrace_tasks.json").read_text("utf-8"))
-    return tuple(map(_task, data["tasks"]))
+    return tuple(map(_task, data("lrtrace_tasks.json")["tasks"]))
 
 
 def _task(entry: dict) -> Task:
@@ -103,11 +110,12 @@ def _task(entry: dict) -> Task:
     )
 
 
-def draw_durations(task: Task, skills: SkillSet, rng: random.Random) -> tuple[float, ...]:
-    """How long the calls of the task's plan really take, s, in order of the text.
+def draw_durations(
+    calls: Iterable[Call], skills: SkillSet, rng: random.Random
+) -> tuple[float, ...]:
+    """How long the calls of a plan really take, s, in order of the text.
 
     From the measured distributions; a call that the robot may skip has its duration too. An
-    argument that is not a literal counts as unknown. ``PlanError`` where the plan does not parse.
+    argument that is not a literal counts as unknown.
     """
-    calls = parse(task.plan, skills)
     return tuple(skills[call.name].sample_duration(call.values, rng) for call in calls)

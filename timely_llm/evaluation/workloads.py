@@ -1,29 +1,28 @@
-"""The workloads by name: tasks, arrivals and true durations drawn by seed into a ``Trace``.
+"""The workloads by name. ``make`` is the way in: tasks, arrivals and true durations by seed.
 
-``make`` is the way in. Where a paper leaves something open, the workload's docstring says what was
-chosen, with the section.
+Robots' workloads stand here, those of text in ``text_workloads.py``. Where a paper leaves something
+open, the workload's docstring says what was chosen, with the section.
 """
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import json
-import math
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from timely_llm.evaluation import arrivals as times
-from timely_llm.evaluation.tasks import draw_durations, published, skill_sets
-from timely_llm.evaluation.trace import Arrival, Task, Trace
-from timely_llm.paths import share
+from timely_llm.evaluation import text_workloads as texts
+from timely_llm.evaluation.composition import Event, compose, scale
+from timely_llm.evaluation.tasks import data, published
+from timely_llm.evaluation.trace import Task, Trace
+
+__all__ = ["make", "names", "scale"]
 
 DRONE_TASKS = range(8)  # ids of LRTrace; Table 3 counts them from 1
 ARM_TASKS = range(8, 11)
 _LRTRACE = "TimelyLLM, section 6"
 
-Event = tuple[float, Sequence[Task]]
 Maker = Callable[..., Trace]
 
 
@@ -41,7 +40,10 @@ def wid1(
     evenly, as they are spread in WID2. Each task has its own robot; the paper's 25 agents would
     have to queue.
     """
-    return _events("wid1", seed, DRONE_TASKS, rate, max_tasks, time, robots)
+    rng = random.Random(f"wid1 {seed}")
+    events = _events(DRONE_TASKS, times.poisson(rate, rng, until=time), 1, max_tasks, rng)
+    source = f"{_LRTRACE}, Table 3; drawn with seed {seed}"
+    return compose("wid1", events, seed=seed, robots=robots, source=source)
 
 
 def wid2(seed: int, *, robots: int | None = None) -> Trace:
@@ -50,11 +52,11 @@ def wid2(seed: int, *, robots: int | None = None) -> Trace:
     ``seed`` draws the durations alone. An event's tasks come 1 ms apart. The paper's 42 agents are
     the option ``robots=42``: by default each task has its own.
     """
-    data = json.loads(share("timely_llm", "data", "lrtrace_wid2.json").read_text("utf-8"))
-    tasks = published()
-    events = zip(data["event_time_s"], data["event_tasks"], strict=True)
-    chosen = ((at, [tasks[i] for i in ids]) for at, ids in events)
-    return _trace("wid2", chosen, seed, robots, f"{_LRTRACE}: WID2, the published arrivals")
+    found, tasks = data("lrtrace_wid2.json"), published()
+    pairs = zip(found["event_time_s"], found["event_tasks"], strict=True)
+    events = [(at, [tasks[i] for i in ids]) for at, ids in pairs]
+    source = f"{_LRTRACE}: WID2, the published arrivals; durations with seed {seed}"
+    return compose("wid2", events, seed=seed, robots=robots, source=source)
 
 
 def wid3(
@@ -66,62 +68,57 @@ def wid3(
     time: float = 900.0,
 ) -> Trace:
     """Arm tasks of long plans (Table 3): Poisson events, up to 8 tasks each; see ``wid1``."""
-    return _events("wid3", seed, ARM_TASKS, rate, max_tasks, time, robots)
+    rng = random.Random(f"wid3 {seed}")
+    events = _events(ARM_TASKS, times.poisson(rate, rng, until=time), 1, max_tasks, rng)
+    source = f"{_LRTRACE}, Table 3; drawn with seed {seed}"
+    return compose("wid3", events, seed=seed, robots=robots, source=source)
+
+
+def bursts(
+    seed: int,
+    *,
+    count: int = 50,
+    max_tasks: int = 6,
+    gap: float = 120.0,
+    arm: bool = False,
+    robots: int | None = None,
+) -> Trace:
+    """Small bursts, ``gap`` s apart, of 2 to ``max_tasks`` drone (or arm) tasks 1 ms apart, drawn
+    evenly: each alone small enough to be solved exactly.
+
+    Not from a paper. The gap is longer than any task takes at load 1, so that no burst meets the
+    one before it; ``composition.split`` parts them.
+    """
+    times.positive("gap", gap, " s")
+    rng = random.Random(f"bursts {seed}")
+    moments = [gap * i for i in range(count)]
+    events = _events(ARM_TASKS if arm else DRONE_TASKS, moments, 2, max_tasks, rng)
+    source = f"LRTrace's tasks; drawn with seed {seed}"
+    return compose("bursts", events, seed=seed, robots=robots, source=source)
 
 
 def _events(
-    name: str,
-    seed: int,
-    ids: Sequence[int],
-    rate: float,
-    max_tasks: int,
-    time: float,
-    robots: int | None,
-) -> Trace:
-    rng = random.Random(f"{name} arrivals {seed}")
-    tasks = [published()[i] for i in ids]
-    events = [
-        (at, rng.choices(tasks, k=rng.randint(1, max_tasks)))
-        for at in times.poisson(rate, rng, until=time)
-    ]
-    return _trace(name, events, seed, robots, f"{_LRTRACE}, Table 3; drawn with seed {seed}")
+    ids: Sequence[int], moments: Sequence[float], fewest: int, most: int, rng: random.Random
+) -> list[Event]:
+    if most < fewest:
+        raise ValueError(f"max_tasks is {most}: must be at least {fewest}")
+    tasks: list[Task] = [published()[i] for i in ids]
+    return [(at, rng.choices(tasks, k=rng.randint(fewest, most))) for at in moments]
 
 
-def _trace(name: str, events: Iterable[Event], seed: int, robots: int | None, source: str) -> Trace:
-    """All tasks of all events, each on its own robot, or the robots in turn; durations by seed."""
-    if robots is not None and robots < 1:
-        raise ValueError(f"robots is {robots}: must be at least 1")
-    rng = random.Random(f"{name} durations {seed}")
-    found: list[tuple[float, Task]] = []
-    for at, tasks in events:
-        found += zip(times.burst(at, len(tasks)), tasks, strict=True)
-    found.sort(key=lambda pair: pair[0])
-    return Trace(
-        name,
-        tuple(
-            Arrival(at, f"robot_{i % (robots or len(found))}", task, _durations(task, rng))
-            for i, (at, task) in enumerate(found)
-        ),
-        source,
-    )
-
-
-def _durations(task: Task, rng: random.Random) -> tuple[float, ...]:
-    return draw_durations(task, skill_sets()[task.kind], rng)
-
-
-def scale(trace: Trace, load: float) -> Trace:
-    """``trace`` with all inter-arrival times, the first from 0 s, divided by ``load``.
-
-    Nothing else changes: tasks, robots, true durations and expected response times stay.
-    """
-    if not 0 < load < math.inf:
-        raise ValueError(f"load is {load:g}: must be finite and above 0")
-    scaled = (replace(arrival, at=arrival.at / load) for arrival in trace.arrivals)
-    return replace(trace, arrivals=tuple(scaled))
-
-
-WORKLOADS: dict[str, Maker] = {maker.__name__: maker for maker in (wid1, wid2, wid3)}
+WORKLOADS: dict[str, Maker] = {
+    "wid1": wid1,
+    "wid2": wid2,
+    "wid3": wid3,
+    "arm": wid3,  # TimelyLLM's section 7.4.1
+    "slice": texts.slice_mix,
+    "slice_table2": texts.slice_table2,
+    "semantic": texts.semantic,
+    "elis": texts.elis,
+    "chat": texts.chat,
+    "chat_paragraphs": texts.chat_paragraphs,
+    "bursts": bursts,
+}
 
 
 def names() -> tuple[str, ...]:
