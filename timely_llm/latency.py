@@ -1,42 +1,13 @@
-"""How long an engine step takes. Pure: numbers in, seconds out."""
+"""How long an engine's steps take and how long segments are, as learned. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from timely_llm import engine_presets
+from timely_llm.step_latency import StepLatency
 
-
-@dataclass(frozen=True, slots=True)
-class StepLatency:
-    """Time of one engine step in s, linear in what the step computes.
-
-    ``base + per_sequence (batch - 1) + per_kv_token kv_tokens + per_prefill_token prefill_tokens``;
-    a step of prefill alone leaves the decode terms out. ``source`` says where the numbers are from.
-    """
-
-    base: float
-    per_sequence: float = 0.0
-    per_kv_token: float = 0.0
-    per_prefill_token: float = 0.0
-    source: str = ""
-
-    def __call__(self, batch: int, prefill_tokens: int = 0, kv_tokens: int = 0) -> float:
-        """Step time in s for ``batch`` decoding sequences over ``kv_tokens`` of context in all,
-        with ``prefill_tokens`` prompt tokens computed beside them."""
-        prefill = self.per_prefill_token * prefill_tokens
-        if batch == 0:
-            return prefill
-        return self.base + self.per_sequence * (batch - 1) + self.per_kv_token * kv_tokens + prefill
-
-
-# Step times of machines that the figures are compared with.
+# Step times that a real engine can be slowed down to.
 PRESETS: dict[str, StepLatency] = {
-    "rtx4090-llama3-8b": StepLatency(
-        base=0.0218,
-        per_sequence=0.00038,
-        per_prefill_token=0.13331 / 1300,
-        source="TimelyLLM: 21.8 ms a token alone, 1,300 prompt tokens in 133.31 ms; each further "
-        "sequence reads 2,900 cached tokens of 131,072 bytes at 1,008 GB/s",
-    ),
+    name: engine_presets.get(name).latency for name in engine_presets.names()
 }
 
 
@@ -44,7 +15,7 @@ class LatencyEstimate:
     """A ``StepLatency`` learned from the engine's own steps, in s; starts from ``prior``.
 
     Decode steps keep a moving mean per batch size; a size not seen yet is extended from the
-    nearest smaller one by the prior's slope. Prompt tokens are charged with what a step took
+    nearest smaller one by the prior's difference. Prompt tokens are charged with what a step took
     beyond its decode part.
     """
 
@@ -82,7 +53,7 @@ class LatencyEstimate:
     def _extend(self, batch: int) -> float:
         smaller = max((size for size in self._decode if size < batch), default=0)
         if smaller:
-            return self._decode[smaller] + self.prior.per_sequence * (batch - smaller)
+            return self._decode[smaller] + self.prior(batch) - self.prior(smaller)
         return self._decode[min(self._decode)]
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from timely_llm import events as ev
 from timely_llm import intake, probes, registration, reports
 from timely_llm.counts import Counts, counts_of
+from timely_llm.cutting import Cut, MakeCutter
 from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, StepResult
-from timely_llm.fleet import Fleet
+from timely_llm.fleet import Fleet, Robot
 from timely_llm.generation import Generation, Move, State
 from timely_llm.goals import PlannerConfig
 from timely_llm.latency import LatencyEstimate, StepLatency
-from timely_llm.messages import ErrorCode, PlanEventType, SkillCall
-from timely_llm.minispec import Call, PlanError
+from timely_llm.messages import ErrorCode, PlanEventType
+from timely_llm.minispec import PlanError
 from timely_llm.plans import Plans, Writing
 from timely_llm.policies import Decision, EngineState, Policy, View
 from timely_llm.prompts import PromptTemplate
@@ -57,7 +58,8 @@ class Planner:
 
     ``handle`` takes an event, ``run_once`` turns the loop once; both return commands. ``now`` is
     the planner's clock in s; an event's is when it was received, be it in the middle of the step
-    before. ``failure`` is why the engine can no longer be used, if so.
+    before. ``failure`` is why the engine can no longer be used, if so. ``cutter`` makes the cutters
+    of plans, and ``told`` says whether anybody reads events and feedback: see ``Plans``.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class Planner:
         fleet: Fleet,
         config: PlannerConfig | None = None,
         latency: StepLatency | None = None,
+        cutter: MakeCutter | None = None,
+        told: bool = True,
     ) -> None:
         self.policy, self.engine = policy, engine
-        self.plans = Plans(config or PlannerConfig(), engine, prompts, fleet)
+        self.plans = Plans(config or PlannerConfig(), engine, prompts, fleet, cutter, told)
         self.latency = LatencyEstimate(latency or StepLatency(0.02, per_prefill_token=1e-4))
         self.last_step = StepResult()
         self.steps = 0
@@ -225,15 +229,9 @@ class Planner:
         if output.finish in ("length", "error"):
             self._cut_off(plan, output, now)
             return
-        cuts = writing.detector.feed(output.text)
-        if output.finish == "stop":
-            rest = writing.detector.finish()
-            if rest or not cuts:
-                cuts.append(rest)
         try:
-            for index, text in enumerate(cuts, 1):
-                last = output.finish == "stop" and index == len(cuts)
-                self._dispatch(plan, writing, text, last, now)
+            for cut in writing.cutter.feed(output.text, output.finish == "stop"):
+                self._dispatch(plan, writing.robot, cut, now)
         except PlanError as error:
             self.plans.stop(plan, ErrorCode.INVALID_PLAN, str(error), now)
             return
@@ -251,24 +249,20 @@ class Planner:
 
     # Dispatch.
 
-    def _dispatch(
-        self, plan: Generation, writing: Writing, text: str, last: bool, now: float
-    ) -> None:
-        """Check one segment and send it, or keep it until the plan is whole (``PlanError``)."""
-        calls = [_as_written(call, writing) for call in writing.checker.feed(text)]
-        if last:
-            writing.checker.finish()
+    def _dispatch(self, plan: Generation, robot: Robot, cut: Cut, now: float) -> None:
+        """Send one segment, or keep it until the plan is whole."""
+        text, calls = cut.text, cut.calls
         if not self.policy.streams:
             plan.withheld.append(text)
             plan.withheld_calls.extend(calls)
-            if not last:
+            if not cut.last:
                 return
             text, calls = "".join(plan.withheld), plan.withheld_calls
         old = plan.replaced
         if old is not None:
             plan.replaced = None
             intake.preempted(self.plans, old, now)
-        self.plans.send(plan, writing.robot, text, calls, last, now)
+        self.plans.send(plan, robot, text, calls, cut.last, now)
 
     def _engine_failed(self, error: EngineError, now: float) -> None:
         """Nothing more can be written: every plan that is not yet written ends. A goal that starts
@@ -278,8 +272,3 @@ class Planner:
         probes.end_all(self.plans, ErrorCode.ENGINE_FAILED, str(error))
         for plan in [self.plans.live[plan_id] for plan_id in self.plans.writing]:
             self.plans.stop(plan, ErrorCode.ENGINE_FAILED, str(error), now)
-
-
-def _as_written(call: Call, writing: Writing) -> SkillCall:
-    skill = writing.robot.skills[call.name]
-    return SkillCall(call.name, call.arguments, (), skill.expected_duration(call.values))

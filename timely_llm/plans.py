@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from timely_llm import events as ev
+from timely_llm.cutting import Cutter, MakeCutter, make_cutter
 from timely_llm.engine.base import (
     Engine,
     EngineDead,
@@ -31,10 +32,8 @@ from timely_llm.messages import (
     SegmentCommand,
     SkillCall,
 )
-from timely_llm.minispec import PlanChecker
 from timely_llm.pins import Pins
 from timely_llm.prompts import PromptTemplate, TemplateError
-from timely_llm.segment import SegmentDetector
 
 _FEEDBACK = {
     State.QUEUED: FeedbackState.QUEUED,
@@ -49,11 +48,10 @@ _FEEDBACK = {
 
 @dataclass(slots=True)
 class Writing:
-    """What it takes to write one plan: its robot, where segments end, whether they are sound."""
+    """What it takes to write one plan: its robot, and how it is cut into sound segments."""
 
     robot: Robot
-    detector: SegmentDetector
-    checker: PlanChecker
+    cutter: Cutter
 
 
 @dataclass(slots=True)
@@ -71,13 +69,22 @@ class Plans:
 
     ``live`` holds every plan that has not ended, ``writing`` those the engine knows, both by plan
     id in order of arrival; ``probes`` are robots' questions to the model. ``due`` is the next time
-    at which silence must be looked at.
+    at which silence must be looked at. Without ``told`` nobody reads events and feedback: none are
+    made.
     """
 
     def __init__(
-        self, config: PlannerConfig, engine: Engine, prompts: PromptTemplate, fleet: Fleet
+        self,
+        config: PlannerConfig,
+        engine: Engine,
+        prompts: PromptTemplate,
+        fleet: Fleet,
+        cutter: MakeCutter | None = None,
+        told: bool = True,
     ) -> None:
         self.config, self.engine, self.prompts, self.fleet = config, engine, prompts, fleet
+        self._make_cutter = cutter or (lambda kind, plan_id: make_cutter(kind))
+        self._told = told
         self.live: dict[str, Generation] = {}
         self.writing: dict[str, Writing] = {}
         self.pins = Pins(engine, config.max_tokens)
@@ -104,11 +111,15 @@ class Plans:
 
     def emit(self, plan: Generation, kind: PlanEventType, now: float, **fields) -> None:
         """Record a change of ``plan``'s state."""
+        if not self._told:
+            return
         event = PlanEvent(plan.plan_id, plan.goal.robot_id, kind, now, **fields)
         self.out.append(ev.EmitEvent(event))
 
     def feedback(self, plan: Generation, now: float, text: str = "", position: int = 0) -> None:
         """Tell the goal's client how far it is."""
+        if not self._told:
+            return
         self.out.append(
             ev.EmitFeedback(
                 PlanFeedback(
@@ -147,9 +158,8 @@ class Plans:
             self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
             return
         plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
-        self.writing[plan.plan_id] = Writing(
-            robot, SegmentDetector(robot.skills), PlanChecker(robot.skills)
-        )
+        cutter = self._make_cutter(robot.skills, plan.plan_id)
+        self.writing[plan.plan_id] = Writing(robot, cutter)
         self.feedback(plan, now)
 
     def _submit(self, plan: Generation, robot: Robot) -> None:

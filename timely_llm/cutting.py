@@ -1,0 +1,116 @@
+"""Answers cut into checked segments while they are written: the detector and the checker together.
+
+What a segment is depends on the kind of robot: a plan's end behind timed calls, a text's behind
+sentences or paragraphs. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from timely_llm.messages import SkillCall
+from timely_llm.minispec import PlanChecker
+from timely_llm.segment import SegmentDetector, make_detector
+from timely_llm.skills import SkillSet
+
+READING_SPEED = 300.0  # words a minute (TimelyLLM, section 7.4.2)
+
+
+class Cut(NamedTuple):
+    """One complete segment. ``last``: the answer ends with it."""
+
+    text: str
+    calls: tuple[SkillCall, ...]
+    last: bool
+
+
+class Cutter(Protocol):
+    """Cuts one growing answer."""
+
+    def feed(self, text: str, last: bool = False) -> Iterator[Cut]:
+        """The segments that ``text`` completes, in order; with ``last`` the rest too, which may be
+        empty. ``PlanError`` at the first one that is not sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextKind:
+    """A reader of plain text, in place of a robot with skills.
+
+    ``segments`` is the rule: sentence, paragraph, or whole for an answer in one piece. Reading
+    takes ``words_per_minute``; 0: no time.
+    """
+
+    kind: str
+    segments: str = "sentence"
+    words_per_minute: float = READING_SPEED
+
+    def reading_time(self, text: str) -> float:
+        """In s, from the number of words."""
+        return len(text.split()) * 60 / self.words_per_minute if self.words_per_minute else 0.0
+
+
+class PlanCutter:
+    """A plan for a robot with ``skills``: every segment ends behind a timed call."""
+
+    def __init__(self, skills: SkillSet) -> None:
+        self._skills = skills
+        self._detector = SegmentDetector(skills)
+        self._checker = PlanChecker(skills)
+
+    def feed(self, text: str, last: bool = False) -> Iterator[Cut]:
+        pieces = self._detector.feed(text)
+        if last:
+            rest = self._detector.finish()
+            if rest or not pieces:
+                pieces.append(rest)
+        for i, piece in enumerate(pieces, 1):
+            ends = last and i == len(pieces)
+            calls = tuple(
+                SkillCall(
+                    call.name,
+                    call.arguments,
+                    (),
+                    self._skills[call.name].expected_duration(call.values),
+                )
+                for call in self._checker.feed(piece)
+            )
+            if ends:
+                self._checker.finish()
+            yield Cut(piece, calls, ends)
+
+
+class TextCutter:
+    """Plain text by its kind's rule: each segment is one call, to read it. Every text is sound."""
+
+    def __init__(self, kind: TextKind) -> None:
+        self._kind = kind
+        self._detector = None if kind.segments == "whole" else make_detector(kind.segments, None)
+        self._parts: list[str] = []
+
+    def feed(self, text: str, last: bool = False) -> Iterator[Cut]:
+        pieces = self._pieces(text, last)
+        for i, piece in enumerate(pieces, 1):
+            call = SkillCall("read", expected_duration=self._kind.reading_time(piece))
+            yield Cut(piece, (call,), last and i == len(pieces))
+
+    def _pieces(self, text: str, last: bool) -> list[str]:
+        if self._detector is None:
+            self._parts.append(text)
+            return ["".join(self._parts)] if last else []
+        pieces = self._detector.feed(text)
+        if last:
+            rest = self._detector.finish()
+            if rest or not pieces:
+                pieces.append(rest)
+        return pieces
+
+
+def make_cutter(kind: SkillSet | TextKind) -> Cutter:
+    """A new cutter for an answer to a robot of this kind."""
+    return TextCutter(kind) if isinstance(kind, TextKind) else PlanCutter(kind)
+
+
+MakeCutter = Callable[[SkillSet | TextKind, str], Cutter]
+"""Makes the cutter of a plan, from its robot's kind and its id."""
