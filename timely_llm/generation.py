@@ -83,6 +83,9 @@ class Generation:
     prompt_tokens: int = 0
     uncached: int = 0  # prompt tokens that the engine has yet to compute
     tokens: int = 0
+    first_token: float = -1.0  # when it came, s
+    predicted: float = -1.0  # tokens of the whole plan, as last predicted; below 0: not asked
+    predict_at: int = 0  # tokens at which to ask again
     segment_tokens: int = 0
     step_times: list[float] = field(default_factory=list)
     recomputed_tokens: int = 0

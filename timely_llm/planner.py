@@ -23,8 +23,9 @@ from timely_llm.messages import ErrorCode, PlanEventType
 from timely_llm.minispec import PlanError
 from timely_llm.plans import Plans, Writing
 from timely_llm.policies import Decision, EngineState, Policy, View
+from timely_llm.predictors import WINDOW, PastLengths, Predictor
 from timely_llm.prompts import PromptTemplate
-from timely_llm.views import view_of
+from timely_llm.views import sight_of, view_of
 
 RETRY = 0.005  # s, until the next turn where the engine could compute nothing
 
@@ -60,6 +61,7 @@ class Planner:
     the planner's clock in s; an event's is when it was received, be it in the middle of the step
     before. ``failure`` is why the engine can no longer be used, if so. ``cutter`` makes the cutters
     of plans, and ``told`` says whether anybody reads events and feedback: see ``Plans``.
+    ``predictor`` is asked where the policy wants predictions.
     """
 
     def __init__(
@@ -72,9 +74,11 @@ class Planner:
         latency: StepLatency | None = None,
         cutter: MakeCutter | None = None,
         told: bool = True,
+        predictor: Predictor | None = None,
     ) -> None:
         self.policy, self.engine = policy, engine
         self.plans = Plans(config or PlannerConfig(), engine, prompts, fleet, cutter, told)
+        self.predictor = (predictor or PastLengths()) if policy.predicts else None
         self.latency = LatencyEstimate(latency or StepLatency(0.02, per_prefill_token=1e-4))
         self.last_step = StepResult()
         self.steps = 0
@@ -168,13 +172,16 @@ class Planner:
 
     def _view(self, plan: Generation, writing: Writing) -> View:
         plans, robot = self.plans, writing.robot
+        if self.predictor is not None and plan.tokens >= plan.predict_at:
+            rest = self.predictor.remaining(sight_of(plan, robot.skills.kind))
+            plan.predicted, plan.predict_at = plan.tokens + rest, plan.tokens + WINDOW
         return view_of(plan, robot.lengths, plans.pins.cached(robot.pin), plans.config.network)
 
     def _engine_state(self) -> EngineState:
         info, step = self.engine.info, self.last_step
         total = info.kv_blocks * info.block_size
         used = step.kv_blocks_used * info.block_size
-        return EngineState(info.max_batch, self.latency, total - used, total)
+        return EngineState(info.max_batch, self.latency, total - used, total, self.steps)
 
     def _runs(self, plan: Generation, now: float) -> None:
         plan.move(Move.RUN)
@@ -221,6 +228,8 @@ class Planner:
         """New text of one plan: cut it, check it, send what is complete."""
         plan, writing = self.plans.live[plan_id], self.plans.writing[plan_id]
         plan.text.append(output.text)
+        if output.tokens and not plan.tokens:
+            plan.first_token = now
         plan.tokens += output.tokens
         plan.segment_tokens += output.tokens
         plan.step_times.append(step.duration)
@@ -238,6 +247,8 @@ class Planner:
         if output.finish == "stop":
             plan.move(Move.FINISH)
             self.plans.writing.pop(plan_id)
+            if self.predictor is not None:
+                self.predictor.ended(sight_of(plan, writing.robot.skills.kind))
 
     def _cut_off(self, plan: Generation, output: Output, now: float) -> None:
         if output.finish == "length":

@@ -1,4 +1,4 @@
-"""What policies are shown: a plan's state as numbers. Nothing is changed here."""
+"""What policies and predictors are shown of a plan. Nothing is changed here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from timely_llm.generation import Generation, State
 from timely_llm.goals import urgency_of
 from timely_llm.latency import SegmentLength
 from timely_llm.policies import View
+from timely_llm.predictors import Sight
 
 
 def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: float) -> View:
@@ -30,4 +31,23 @@ def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: floa
         running=plan.state is State.RUNNING,
         mid_segment=plan.segment_tokens > 0 or (plan.begun and first),
         network=network,
+        ttft=plan.goal.ttft,
+        tpot=plan.goal.tpot,
+        written=plan.tokens,
+        first_token=plan.first_token,
+        predicted=max(1.0, plan.predicted - plan.tokens) if plan.predicted >= 0 else -1.0,
+    )
+
+
+def sight_of(plan: Generation, kind: str) -> Sight:
+    """``plan``, of a robot of ``kind``, as a predictor sees it."""
+    goal = plan.goal
+    return Sight(
+        plan_id=plan.plan_id,
+        number=plan.number,
+        kind=kind,
+        instruction=goal.instruction,
+        scene=goal.scene,
+        text="".join(plan.text),
+        tokens=plan.tokens,
     )

@@ -39,6 +39,11 @@ class View(NamedTuple):
     running: bool  # was in the last run set
     mid_segment: bool  # part of the segment is written
     network: float  # s until a segment is at the robot
+    ttft: float = 0.0  # target: s from the arrival to the first token; 0: none
+    tpot: float = 0.0  # target: s for each further token; 0: none
+    written: int = 0  # tokens of the plan so far
+    first_token: float = -1.0  # when it came; below 0: not yet
+    predicted: float = -1.0  # tokens to the end of the plan; below 0: the policy does not ask
 
 
 class EngineState(NamedTuple):
@@ -48,6 +53,7 @@ class EngineState(NamedTuple):
     latency: Callable[[int, int, int], float]
     kv_tokens_free: int
     kv_tokens_total: int
+    steps: int = 0  # of the engine so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +74,15 @@ Choose = Callable[[float, Sequence[View], EngineState], Decision]
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A policy by name. ``streams``: segments are sent as they appear, else with the whole plan.
-    ``untouched``: the engine's own scheduler decides and ``choose`` only mirrors it."""
+    ``untouched``: the engine's own scheduler decides and ``choose`` only mirrors it, the scheduler
+    being one by priority where ``priority`` is set. ``predicts``: it wants ``View.predicted``."""
 
     name: str
     choose: Choose
     streams: bool = True
     untouched: bool = False
+    priority: bool = False
+    predicts: bool = False
 
 
 _POLICIES: dict[str, Policy] = {}
@@ -84,12 +93,17 @@ class UnknownPolicy(ValueError):
 
 
 def register(
-    name: str, *, streams: bool = True, untouched: bool = False
+    name: str,
+    *,
+    streams: bool = True,
+    untouched: bool = False,
+    priority: bool = False,
+    predicts: bool = False,
 ) -> Callable[[Choose], Choose]:
     """Decorator: make ``choose`` known as ``name``."""
 
     def add(choose: Choose) -> Choose:
-        _POLICIES[name] = Policy(name, choose, streams, untouched)
+        _POLICIES[name] = Policy(name, choose, streams, untouched, priority, predicts)
         return choose
 
     return add
