@@ -89,6 +89,8 @@ class Generation:
     segment_tokens: int = 0
     step_times: list[float] = field(default_factory=list)
     recomputed_tokens: int = 0
+    first_token: float = -1.0  # s, when it was written
+    last_token: float = -1.0
 
     # Sent to the robot.
     segments: list[str] = field(default_factory=list)

@@ -90,8 +90,8 @@ class SimulatedEngine:
     """Answers by ``script``, takes ``latency`` for each step, keeps KV blocks as vLLM does.
 
     ``script`` gives the texts of the tokens of a request's answer. Its end costs one token more,
-    the end token, unless ``end_token`` is False. ``count_tokens`` measures prompts. ``max_batch``
-    sequences and ``prefill_chunk`` prompt tokens fit in one step. Whole blocks of a fixed prompt
+    the end token, unless ``end_token`` is False. ``count_tokens`` measures prompts, ``own_tokens``
+    a request's own part where that is known otherwise. ``max_batch`` sequences and ``prefill_chunk`` prompt tokens fit in one step. Whole blocks of a fixed prompt
     are shared by all requests with the same ``system``, from the moment one has computed them until
     the last holder loses them. With ``lag`` the tokens of a step come out with the step after it,
     as those of an engine that schedules ahead do.
@@ -108,6 +108,7 @@ class SimulatedEngine:
         max_model_len: int = 8192,
         prefill_chunk: int = 2048,
         count_tokens: Callable[[str], int] = quarter_of_characters,
+        own_tokens: Callable[[GenerationRequest], int] | None = None,
         end_token: bool = True,
         lag: bool = False,
         model: str = "scripted",
@@ -135,6 +136,7 @@ class SimulatedEngine:
         self._latency = latency
         self._chunk = prefill_chunk
         self._count = count_tokens
+        self._own = own_tokens or (lambda request: count_tokens(request.user))
         self._end_token = end_token
         self._lag = lag
         self._live: dict[str, _Live] = {}
@@ -157,7 +159,7 @@ class SimulatedEngine:
         if request.id in self._live:
             raise DuplicateRequest(f"request '{request.id}' is live already")
         system, prefix = self._prefix(request.system)
-        prompt = system if request.user is None else system + self._count(request.user)
+        prompt = system if request.user is None else system + self._own(request)
         self._check_length(request, prompt)
         script = () if request.user is None else self._script(request)
         self._live[request.id] = _Live(request, script, prompt, prefix)

@@ -1,0 +1,120 @@
+"""Answers known beforehand, read once for all goals that get them.
+
+The real cutter cuts and checks an answer token by token, and the real parser says in which order a
+robot does its calls; what they say is kept and played back. Values and playback only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from timely_llm import instructions as code
+from timely_llm.cutting import Cut, TextKind, make_cutter
+from timely_llm.evaluation.trace import Task
+from timely_llm.messages import SkillCall
+from timely_llm.minispec import Parser, PlanError
+from timely_llm.skills import SkillSet
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A call that the robot does: written in ``segment``, the ``index``-th of the text; ``timed``
+    counts for what a robot says is left to do."""
+
+    call: SkillCall
+    segment: int
+    index: int
+    timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlan:
+    """An answer, cut: ``cuts`` by token. ``actions`` in order, every condition taken as true; the
+    plan is over behind them, once the robot has the segment ``ends``."""
+
+    cuts: tuple[tuple[Cut, ...], ...]
+    actions: tuple[Action, ...]
+    ends: int
+    calls: int
+
+
+class Playback:
+    """The cutter of one goal whose answer is known. Fed a token at a time."""
+
+    def __init__(self, plan: KnownPlan) -> None:
+        self._cuts = plan.cuts
+        self._token = 0
+
+    def feed(self, text: str, last: bool = False) -> Sequence[Cut]:
+        token = self._token
+        self._token = token + 1
+        return self._cuts[token]
+
+
+def read(task: Task, kind: SkillSet | TextKind) -> KnownPlan:
+    """Cut and check the task's answer. ``ValueError`` that names the task if it is not sound."""
+    try:
+        cuts = tuple(_cut(task.tokens, kind))
+        segments = [cut.text for cuts_of_token in cuts for cut in cuts_of_token]
+        if isinstance(kind, TextKind):
+            calls = [cut.calls[0] for cuts_of_token in cuts for cut in cuts_of_token]
+            actions = tuple(Action(call, i, i, True) for i, call in enumerate(calls))
+            return KnownPlan(cuts, actions, len(segments) - 1, len(calls))
+        return _plan(cuts, segments, kind)
+    except PlanError as error:
+        raise ValueError(f"task {task.name!r}: {error}") from error
+
+
+def _cut(tokens: Sequence[str], kind: SkillSet | TextKind) -> Iterator[tuple[Cut, ...]]:
+    cutter = make_cutter(kind)
+    for i, token in enumerate(tokens, 1):
+        yield tuple(cutter.feed(token, i == len(tokens)))
+
+
+def _plan(cuts: tuple[tuple[Cut, ...], ...], segments: Sequence[str], kind: SkillSet) -> KnownPlan:
+    parser, written = Parser(kind), []
+    for segment in segments:
+        parser.feed(segment)
+        written.append(len(parser.program))
+    parser.finish()
+    written[-1] = len(parser.program)
+    calls = [call for cuts_of_token in cuts for cut in cuts_of_token for call in cut.calls]
+    actions, end = _walk(parser.program, calls, written, kind.bounds.max_steps)
+    return KnownPlan(cuts, tuple(actions), end, len(calls))
+
+
+def _walk(
+    program: Sequence[code.Instruction],
+    calls: Sequence[SkillCall],
+    written: Sequence[int],
+    limit: int,
+) -> tuple[list[Action], int]:
+    """What the robot does, and the segment behind which it is over. ``written``: instructions that
+    are there with each segment."""
+    actions: list[Action] = []
+    loops: list[int] = []
+    place = 0
+    while place < len(program) and len(actions) < limit:
+        instruction = program[place]
+        segment = bisect_right(written, place)
+        place += 1
+        match instruction:
+            case code.Invoke(skill, _, index):
+                if skill.role == "replan":
+                    return actions, segment
+                actions.append(Action(calls[index], segment, index, skill.timed))
+            case code.Return():
+                return actions, segment
+            case code.Skip(True, target):
+                place = target
+            case code.Repeat(count):
+                loops.append(count)
+            case code.Again(start):
+                loops[-1] -= 1
+                if loops[-1]:
+                    place = start
+                else:
+                    loops.pop()
+    return actions, len(written) - 1

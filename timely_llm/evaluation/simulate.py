@@ -1,0 +1,360 @@
+"""A trace replayed under one policy: discrete events around the real planner. No clock, no thread.
+
+The planner, its policy and its detector are the node's; the engine's steps take what a model says,
+and the robots do what the trace says. The same trace and setting give the same run, to the byte.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from timely_llm import events as ev
+from timely_llm import policies
+from timely_llm.cutting import Cutter, TextKind
+from timely_llm.engine.base import GenerationRequest
+from timely_llm.engine.simulated import SimulatedEngine
+from timely_llm.engine_presets import EngineModel
+from timely_llm.evaluation.known_plans import KnownPlan, Playback, read
+from timely_llm.evaluation.outcomes import Outcome, outcome_of
+from timely_llm.evaluation.sim_robots import SimRobot
+from timely_llm.evaluation.tasks import skill_sets
+from timely_llm.evaluation.trace import Arrival, Task, Trace
+from timely_llm.fleet import Fleet
+from timely_llm.generation import Generation
+from timely_llm.goals import Limits, PlannerConfig
+from timely_llm.latency import SegmentLength
+from timely_llm.messages import Execution, PlanEvent, PlanGoal, PlanResult, Segment
+from timely_llm.planner import Planner
+from timely_llm.skills import SkillSet
+
+TEXT_KINDS: Mapping[str, TextKind] = {
+    "reader": TextKind("reader"),
+    "reader_paragraphs": TextKind("reader_paragraphs", "paragraph"),
+    "text": TextKind("text", "whole", 0.0),
+}
+"""Who reads plain text: sentence by sentence, by paragraphs, or all at once and in no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a trace is replayed. Times in s.
+
+    ``network`` is one way. With ``refusals`` goals may be refused at overload. ``plan_overhead`` is
+    what segmenting costs the engine over a whole plan, in equal parts at the ends of its segments;
+    ``decision_overhead`` is added whenever a goal has come or a segment has ended since the last
+    decision. Neither is charged to an untouched engine. ``kv_tokens`` and ``skills`` (by kind)
+    replace the engine's and the package's own. With ``timeline`` the run keeps all plan events.
+    ``cut`` is the end of the run, behind the last arrival.
+    """
+
+    policy: str
+    engine: EngineModel
+    max_batch: int = 8
+    network: float = 0.008
+    refusals: bool = False
+    plan_overhead: float = 0.0
+    decision_overhead: float = 0.0
+    kv_tokens: int | None = None
+    skills: Mapping[str, SkillSet] | None = None
+    timeline: bool = False
+    cut: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("network", "plan_overhead", "decision_overhead", "cut"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} is {value} s: must be finite and at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a replay gave: ``outcomes`` in order of arrival, when it was cut (s), how many engine
+    steps there were and how long they took together (s)."""
+
+    outcomes: tuple[Outcome, ...]
+    cut_at: float
+    steps: int
+    busy_s: float
+    timeline: tuple[PlanEvent, ...] = field(default=(), repr=False)
+
+
+class UnknownKind(ValueError):
+    """A task for a kind of robot without a skill set."""
+
+
+def simulate(trace: Trace, setting: Setting) -> Run:
+    """Replay ``trace``. ``ValueError`` before anything runs if it is empty or a plan of it is not
+    sound; ``UnknownPolicy`` for an unknown policy."""
+    if not trace.arrivals:
+        raise ValueError(f"trace {trace.name!r} has no arrivals")
+    return _Replay(trace, setting).run()
+
+
+class _Prompts:
+    """Prompts stand for themselves: their lengths come from the trace."""
+
+    def system(self, skills: SkillSet | TextKind) -> str:
+        return skills.kind
+
+    def user(self, skills: SkillSet | TextKind, scene: str, instruction: str) -> str:
+        return instruction
+
+
+class _Replay:
+    """One replay. The heap holds what is to happen: (s, order, what, with what)."""
+
+    def __init__(self, trace: Trace, setting: Setting) -> None:
+        self.setting = setting
+        self.arrivals = trace.arrivals
+        self.cut_at = max(a.at for a in trace.arrivals) + setting.cut
+        self.kinds: dict[str, SkillSet | TextKind] = {}
+        self.known = self._read_plans()
+        self.planner = self._planner()
+        self.robots: dict[str, SimRobot] = {}
+        self.plans: list[Generation | None] = [None] * len(trace.arrivals)
+        self.results: dict[int, PlanResult] = {}
+        self.first_at: dict[int, float] = {}
+        self.timeline: list[PlanEvent] = []
+        self.steps, self.busy = 0, 0.0
+        self.changed = False  # since the last decision, in the sense of ``decision_overhead``
+        self.segmenting = 0.0  # s of ``plan_overhead`` that are still to be paid
+        self._heap: list[tuple] = []
+        self._order = itertools.count()
+        for i, arrival in enumerate(trace.arrivals):
+            self._at(arrival.at, self._arrives, i, arrival)
+
+    # What there is before the first arrival.
+
+    def _read_plans(self) -> dict[tuple[str, tuple[str, ...]], KnownPlan]:
+        known: dict[tuple[str, tuple[str, ...]], KnownPlan] = {}
+        skills = self.setting.skills or {}
+        for arrival in self.arrivals:
+            task = arrival.task
+            if task.kind not in self.kinds:
+                self.kinds[task.kind] = _kind(task, skills)
+            key = (task.kind, task.tokens)
+            if key not in known:
+                known[key] = read(task, self.kinds[task.kind])
+            _check_durations(arrival, known[key])
+        return known
+
+    def _planner(self) -> Planner:
+        setting, model = self.setting, self.setting.engine
+        tasks = {arrival.task for arrival in self.arrivals}
+        longest = max(len(task.tokens) for task in tasks)
+        whole = max(task.system_tokens + task.prompt_tokens for task in tasks) + longest
+        system = {task.kind: task.system_tokens for task in tasks}
+        engine = SimulatedEngine(
+            self._script,
+            model.latency,
+            max_batch=setting.max_batch,
+            kv_blocks=max(1, (setting.kv_tokens or model.kv_tokens) // model.block_size),
+            block_size=model.block_size,
+            max_model_len=whole,
+            prefill_chunk=model.prefill_chunk,
+            count_tokens=system.__getitem__,
+            own_tokens=lambda request: self.arrivals[int(request.id)].task.prompt_tokens,
+            end_token=False,
+            model=model.name,
+        )
+        never = math.inf  # no report is lost, so silence means nothing
+        config = PlannerConfig(
+            limits=Limits(*[10**9] * 4),
+            max_tokens=longest,
+            network=setting.network,
+            ack_timeout=never,
+            heartbeat_timeout=never,
+            first_report_timeout=never,
+        )
+        sessions = itertools.count(1)
+        fleet = Fleet(self.kinds, lambda: next(sessions))
+        policy = policies.get(setting.policy)
+        planner = Planner(
+            *(policy, engine, _Prompts(), fleet, config, model.latency),
+            cutter=self._cutter,
+            told=setting.timeline,
+        )
+        self._compute_fixed_prompts(planner, system)
+        return planner
+
+    def _compute_fixed_prompts(self, planner: Planner, system: Mapping[str, int]) -> None:
+        """They are in the cache before the first goal comes."""
+        pins = planner.plans.pins
+        for kind in (kind for kind, tokens in system.items() if tokens):
+            pins.add(GenerationRequest(_pin(kind), planner.plans.number(), kind, None))
+        while pins.missing:
+            planner.run_once(0.0)
+
+    def _script(self, request: GenerationRequest) -> Sequence[str]:
+        return self.arrivals[int(request.id)].task.tokens
+
+    def _cutter(self, kind: SkillSet | TextKind, plan_id: str) -> Cutter:
+        return Playback(self._known(int(plan_id)))
+
+    def _known(self, number: int) -> KnownPlan:
+        task = self.arrivals[number].task
+        return self.known[task.kind, task.tokens]
+
+    # The replay.
+
+    def run(self) -> Run:
+        planner, now = self.planner, 0.0
+        while True:
+            self._happen(now)
+            begin = now + self._overhead()
+            turn = planner.run_once(begin)
+            if turn.busy:
+                self.steps += 1
+                self.busy += turn.duration
+                now = begin + turn.duration
+            self._carry_out(turn.commands, now)
+            if not turn.busy:
+                wake = min(turn.wake_at or math.inf, self._heap[0][0] if self._heap else math.inf)
+                now = max(now, wake)
+            if now >= self.cut_at:
+                break
+        return self._result()
+
+    def _overhead(self) -> float:
+        """What deciding and segmenting cost before this step, in s."""
+        if not self.changed:
+            return 0.0
+        self.changed = False
+        if self.planner.policy.untouched or not self.planner.plans.writing:
+            self.segmenting = 0.0
+            return 0.0
+        overhead, self.segmenting = self.segmenting + self.setting.decision_overhead, 0.0
+        return overhead
+
+    def _at(self, time: float, what, *arguments) -> None:
+        heapq.heappush(self._heap, (time, next(self._order), what, arguments))
+
+    def _happen(self, until: float) -> None:
+        """All that is due, in order of time; what is due at the same time, in order of asking."""
+        heap = self._heap
+        while heap and heap[0][0] <= until:
+            time, _, what, arguments = heapq.heappop(heap)
+            what(time, *arguments)
+
+    def _carry_out(self, commands: Sequence[ev.Command], now: float) -> None:
+        for command in commands:
+            match command:
+                case ev.SendSegment(robot_id, segment):
+                    self._at(now + self.setting.network, self._delivered, robot_id, segment)
+                    self._cut(segment)
+                case ev.EndGoal(result):
+                    self.results[int(result.plan_id)] = result
+                case ev.EmitEvent(event):
+                    self.timeline.append(event)
+
+    def _cut(self, segment: Segment) -> None:
+        """A segment has ended: a part of its plan's overhead is due, and a new decision."""
+        self.changed = True
+        count = sum(map(len, self._known(int(segment.plan_id)).cuts))
+        self.segmenting += self.setting.plan_overhead / count
+
+    def _arrives(self, now: float, number: int, arrival: Arrival) -> None:
+        task = arrival.task
+        if arrival.robot_id not in self.robots:
+            self._add_robot(arrival.robot_id, task)
+        goal = PlanGoal(
+            arrival.robot_id,
+            task.instruction or task.name,
+            task.scene,
+            task.urgency,
+            task.utility,
+            task.ttft,
+            task.tpot,
+        )
+        self.changed = True
+        commands = self.planner.handle(ev.GoalArrived(str(number), goal), now)
+        self.plans[number] = self.planner.plans.live.get(str(number))
+        self._carry_out(commands, now)
+
+    def _add_robot(self, robot_id: str, task: Task) -> None:
+        robot = self.planner.plans.fleet.add(
+            robot_id=robot_id,
+            skills=self.kinds[task.kind],
+            grammar="",
+            system=task.kind,
+            pin=_pin(task.kind),
+            namespace="",
+            instance="",
+            registered=0.0,
+            lengths=SegmentLength(),
+            last_heard=0.0,
+            last_sequence=0,
+        )
+        self.robots[robot_id] = SimRobot(robot_id, robot.session)
+
+    def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
+        robot, number = self.robots[robot_id], int(segment.plan_id)
+        if segment.index == 0:
+            robot.take(segment.plan_id, self._known(number), self._durations(number))
+            self.first_at[number] = now
+        self._publish(robot, robot.receive(segment, now), now)
+
+    def _durations(self, number: int) -> Sequence[float]:
+        """Of the calls; as expected, where the trace does not say."""
+        arrival = self.arrivals[number]
+        if arrival.durations:
+            return arrival.durations
+        expected = dict.fromkeys(range(self._known(number).calls), 0.0)
+        for action in self._known(number).actions:
+            expected[action.index] = max(0.0, action.call.expected_duration)
+        return tuple(expected.values())
+
+    def _tick(self, now: float, robot: SimRobot, wake: float) -> None:
+        if wake == robot.wake:  # else it has another appointment by now
+            self._publish(robot, robot.tick(now), now)
+
+    def _publish(self, robot: SimRobot, reports: Sequence[Execution], now: float) -> None:
+        if reports:
+            self._at(now + self.setting.network, self._reported, robot.robot_id, reports)
+        if not math.isinf(robot.wake):
+            self._at(robot.wake, self._tick, robot, robot.wake)
+
+    def _reported(self, now: float, robot_id: str, reports: Sequence[Execution]) -> None:
+        for report in reports:
+            commands = self.planner.handle(ev.ExecutionArrived(robot_id, report), now)
+            self._carry_out(commands, now)
+
+    def _result(self) -> Run:
+        outcomes = tuple(
+            outcome_of(
+                arrival,
+                self.plans[i],
+                self.results.get(i),
+                self.first_at.get(i),
+                self.cut_at,
+            )
+            for i, arrival in enumerate(self.arrivals)
+        )
+        return Run(outcomes, self.cut_at, self.steps, self.busy, tuple(self.timeline))
+
+
+def _pin(kind: str) -> str:
+    return f"pin-{kind}"
+
+
+def _kind(task: Task, skills: Mapping[str, SkillSet]) -> SkillSet | TextKind:
+    for kinds in (skills, TEXT_KINDS, skill_sets()):
+        if task.kind in kinds:
+            return kinds[task.kind]
+    known = ", ".join(sorted({*skills, *TEXT_KINDS, *skill_sets()}))
+    raise UnknownKind(f"task {task.name!r} is for a {task.kind!r}: unknown (known: {known})")
+
+
+def _check_durations(arrival: Arrival, plan: KnownPlan) -> None:
+    given = arrival.durations
+    if given and len(given) != plan.calls:
+        raise ValueError(
+            f"arrival at {arrival.at:g} s: {len(given)} durations for the {plan.calls} calls of "
+            f"task {arrival.task.name!r}"
+        )
+    if any(not (math.isfinite(duration) and duration >= 0) for duration in given):
+        raise ValueError(f"arrival at {arrival.at:g} s: a duration is negative or not finite")
