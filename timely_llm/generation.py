@@ -84,13 +84,12 @@ class Generation:
     uncached: int = 0  # prompt tokens that the engine has yet to compute
     tokens: int = 0
     first_token: float = -1.0  # when it came, s
+    last_token: float = -1.0
     predicted: float = -1.0  # tokens of the whole plan, as last predicted; below 0: not asked
     predict_at: int = 0  # tokens at which to ask again
     segment_tokens: int = 0
     step_times: list[float] = field(default_factory=list)
     recomputed_tokens: int = 0
-    first_token: float = -1.0  # s, when it was written
-    last_token: float = -1.0
 
     # Sent to the robot.
     segments: list[str] = field(default_factory=list)

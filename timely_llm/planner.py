@@ -234,8 +234,6 @@ class Planner:
         plan.segment_tokens += output.tokens
         plan.step_times.append(step.duration)
         plan.last_token = now
-        if plan.first_token < 0:
-            plan.first_token = now
         # A token may come out of an engine that has evicted its plan since.
         plan.uncached = plan.uncached + output.tokens if plan.state is State.EVICTED else 0
         if output.finish in ("length", "error"):

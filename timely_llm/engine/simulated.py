@@ -91,10 +91,11 @@ class SimulatedEngine:
 
     ``script`` gives the texts of the tokens of a request's answer. Its end costs one token more,
     the end token, unless ``end_token`` is False. ``count_tokens`` measures prompts, ``own_tokens``
-    a request's own part where that is known otherwise. ``max_batch`` sequences and ``prefill_chunk`` prompt tokens fit in one step. Whole blocks of a fixed prompt
-    are shared by all requests with the same ``system``, from the moment one has computed them until
-    the last holder loses them. With ``lag`` the tokens of a step come out with the step after it,
-    as those of an engine that schedules ahead do.
+    a request's own part where that is known otherwise. ``max_batch`` sequences and
+    ``prefill_chunk`` prompt tokens fit in one step. Whole blocks of a fixed prompt are shared by
+    all requests with the same ``system``, from the moment one has computed them until the last
+    holder loses them. With ``lag`` the tokens of a step come out with the step after it, as those
+    of an engine that schedules ahead do.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from timely_llm import events as ev
@@ -29,6 +29,7 @@ from timely_llm.goals import Limits, PlannerConfig
 from timely_llm.latency import SegmentLength
 from timely_llm.messages import Execution, PlanEvent, PlanGoal, PlanResult, Segment
 from timely_llm.planner import Planner
+from timely_llm.predictors import Noisy, Oracle, Predictor
 from timely_llm.skills import SkillSet
 
 TEXT_KINDS: Mapping[str, TextKind] = {
@@ -48,7 +49,8 @@ class Setting:
     ``decision_overhead`` is added whenever a goal has come or a segment has ended since the last
     decision. Neither is charged to an untouched engine. ``kv_tokens`` and ``skills`` (by kind)
     replace the engine's and the package's own. With ``timeline`` the run keeps all plan events.
-    ``cut`` is the end of the run, behind the last arrival.
+    ``cut`` is the end of the run, behind the last arrival. ``predictor`` makes what a policy asks
+    for predictions; by default past lengths. ``oracle`` and ``noisy`` of this module fit.
     """
 
     policy: str
@@ -62,6 +64,7 @@ class Setting:
     skills: Mapping[str, SkillSet] | None = None
     timeline: bool = False
     cut: float = 60.0
+    predictor: Callable[[Trace], Predictor] | None = None
 
     def __post_init__(self) -> None:
         for name in ("network", "plan_overhead", "decision_overhead", "cut"):
@@ -80,6 +83,16 @@ class Run:
     steps: int
     busy_s: float
     timeline: tuple[PlanEvent, ...] = field(default=(), repr=False)
+
+
+def oracle(trace: Trace) -> Predictor:
+    """Knows the length of every answer of ``trace``."""
+    return Oracle(lambda sight: len(trace.arrivals[int(sight.plan_id)].task.tokens))
+
+
+def noisy(trace: Trace) -> Predictor:
+    """The oracle with ELIS's error."""
+    return Noisy(oracle(trace))
 
 
 class UnknownKind(ValueError):
@@ -110,10 +123,11 @@ class _Replay:
     def __init__(self, trace: Trace, setting: Setting) -> None:
         self.setting = setting
         self.arrivals = trace.arrivals
+        predictor = setting.predictor and setting.predictor(trace)
         self.cut_at = max(a.at for a in trace.arrivals) + setting.cut
         self.kinds: dict[str, SkillSet | TextKind] = {}
         self.known = self._read_plans()
-        self.planner = self._planner()
+        self.planner = self._planner(predictor)
         self.robots: dict[str, SimRobot] = {}
         self.plans: list[Generation | None] = [None] * len(trace.arrivals)
         self.results: dict[int, PlanResult] = {}
@@ -142,7 +156,7 @@ class _Replay:
             _check_durations(arrival, known[key])
         return known
 
-    def _planner(self) -> Planner:
+    def _planner(self, predictor: Predictor | None) -> Planner:
         setting, model = self.setting, self.setting.engine
         tasks = {arrival.task for arrival in self.arrivals}
         longest = max(len(task.tokens) for task in tasks)
@@ -177,6 +191,7 @@ class _Replay:
             *(policy, engine, _Prompts(), fleet, config, model.latency),
             cutter=self._cutter,
             told=setting.timeline,
+            predictor=predictor,
         )
         self._compute_fixed_prompts(planner, system)
         return planner
