@@ -81,11 +81,11 @@ def _plan(cuts: tuple[tuple[Cut, ...], ...], segments: Sequence[str], kind: Skil
     parser.finish()
     written[-1] = len(parser.program)
     calls = [call for cuts_of_token in cuts for cut in cuts_of_token for call in cut.calls]
-    actions, end = _walk(parser.program, calls, written, kind.bounds.max_steps)
+    actions, end = walk(parser.program, calls, written, kind.bounds.max_steps)
     return KnownPlan(cuts, tuple(actions), end, len(calls))
 
 
-def _walk(
+def walk(
     program: Sequence[code.Instruction],
     calls: Sequence[SkillCall],
     written: Sequence[int],

@@ -104,7 +104,7 @@ def simulate(trace: Trace, setting: Setting) -> Run:
     sound; ``UnknownPolicy`` for an unknown policy."""
     if not trace.arrivals:
         raise ValueError(f"trace {trace.name!r} has no arrivals")
-    return _Replay(trace, setting).run()
+    return Replay(trace, setting).run()
 
 
 class _Prompts:
@@ -117,7 +117,7 @@ class _Prompts:
         return instruction
 
 
-class _Replay:
+class Replay:
     """One replay. The heap holds what is to happen: (s, order, what, with what)."""
 
     def __init__(self, trace: Trace, setting: Setting) -> None:
