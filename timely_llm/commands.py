@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from timely_llm import __version__
+from timely_llm.bench_command import bench
 from timely_llm.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_PLANNER, EXIT_USAGE
 from timely_llm.paths import share
 
@@ -85,6 +86,9 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+app.command()(bench)
 
 
 @app.command()

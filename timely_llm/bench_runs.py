@@ -1,0 +1,213 @@
+"""Carries out a bench: simulated runs on several processes, real ones one after the other here.
+
+What is measured is kept as it comes, so that an interrupted bench has what there is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from timely_llm.bench_jobs import run_jobs
+from timely_llm.evaluation import bench_cells
+from timely_llm.evaluation.bench import (
+    PAPER_LOAD,
+    Cell,
+    Conditions,
+    Grid,
+    Measured,
+    Summary,
+    cells,
+    kept_cells,
+    report_json,
+    summaries,
+)
+from timely_llm.evaluation.bench_cells import DECODE_STEP
+from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, load_of
+from timely_llm.processes import Interrupt
+
+Measure = Callable[[Cell, Conditions], Measured]
+
+PAPER_SEEDS = 3  # that the paper's load is looked for with
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to be run, in ``jobs`` processes. ``time_scale`` None: each engine's own, as
+    ``--time-scale auto`` says. ``model`` set: the one engine of the grid is real vLLM with it.
+    ``bound``: compute the upper bounds, too."""
+
+    grid: Grid
+    conditions: Conditions
+    time_scale: float | None = 1.0
+    model: str = ""
+    jobs: int = 1
+    bound: bool = False
+
+
+@dataclass(slots=True)
+class Results:
+    """What there is so far. ``scales`` is what 1 s of the workload lasts, by engine; ``paper`` are
+    the loads found, with the utility of ``vllm`` there."""
+
+    plan: Plan
+    measured: dict[Cell, Measured] = field(default_factory=dict)
+    order: tuple[Cell, ...] = ()
+    bounds: dict[tuple[str, str, float, int], float] = field(default_factory=dict)
+    paper: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    scales: dict[str, float] = field(default_factory=dict)
+    complete: bool = False
+
+    def conditions_of(self, engine: str) -> Conditions:
+        return replace(self.plan.conditions, time_scale=self.scales[engine])
+
+    def ordered(self) -> tuple[Measured, ...]:
+        """The runs in the order of the grid, each with its bound if there is one."""
+        found = (self.measured[cell] for cell in self.order if cell in self.measured)
+        return tuple(self._with_bound(one) for one in found)
+
+    def _with_bound(self, one: Measured) -> Measured:
+        c = one.cell
+        value = self.bounds.get((c.engine, c.workload, c.load, c.seed))
+        return one if value is None else replace(one, row=one.row | {"bound": value})
+
+    @property
+    def expected(self) -> int:
+        """How many runs there are to be."""
+        grid = self.plan.grid
+        sizes = sum(len(grid.batches.of(policy)) for policy in grid.policies)
+        places = len(grid.engines) * len(grid.workloads) * len(grid.loads)
+        return places * sizes * len(grid.seeds)
+
+    def summaries(self) -> tuple[Summary, ...]:
+        return summaries(self.ordered(), self.plan.grid.batches.best)
+
+    def kept(self) -> tuple[Measured, ...]:
+        """Of several batch sizes those runs that count."""
+        return kept_cells(self.summaries(), self.ordered())
+
+    def as_json(self) -> dict[str, Any]:
+        """The report, as plain JSON values."""
+        conditions, maxima = self.plan.conditions, {}
+        for one in self.measured.values():
+            maxima.setdefault(one.cell.workload, round(one.maximum, 6))
+        settings = {
+            "time_scale": self.scales,
+            "paper_load": [
+                {"engine": engine, "workload": workload, "load": load, "utility_vllm": utility}
+                for (engine, workload), (load, utility) in self.paper.items()
+            ],
+            "utility_maximum": {name: maxima[name] for name in sorted(maxima)},
+            "network_s": conditions.network,
+            "cut_s": conditions.cut,
+            "refusals": conditions.refusals,
+            "plan_overhead_s": conditions.plan_overhead,
+            "decision_overhead_s": conditions.decision_overhead,
+        }
+        return report_json(self.kept(), not self.complete, settings)
+
+
+def run_bench(results: Results, console: Console, interrupt: Interrupt) -> None:
+    """Carry out ``results.plan``; ``Interrupted`` leaves in ``results`` what there is."""
+    with _progress(console) as progress:
+        if results.plan.model:
+            from timely_llm.evaluation.real import RealBench
+
+            with RealBench(results.plan.model, interrupt.check) as real:
+                results.scales = _scales(results.plan, lambda _: real.step_time() / DECODE_STEP)
+                _settle_paper_loads(results, real.measure, progress, interrupt)
+                _run_here(results, real.measure, progress)
+        else:
+            results.scales = _scales(results.plan, bench_cells.scale_of)
+            _settle_paper_loads(results, bench_cells.measure, progress, interrupt)
+            _run_apart(results, progress, interrupt)
+    results.complete = True
+
+
+def _scales(plan: Plan, auto: Callable[[str], float]) -> dict[str, float]:
+    return {
+        engine: auto(engine) if plan.time_scale is None else plan.time_scale
+        for engine in plan.grid.engines
+    }
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Progress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        yield progress
+
+
+def _settle_paper_loads(
+    results: Results, measure: Measure, progress: Progress, interrupt: Interrupt
+) -> None:
+    """Find what ``--load paper`` is, then list all cells."""
+    grid = results.plan.grid
+    if PAPER_LOAD in grid.loads:
+        for engine, workload in itertools.product(grid.engines, grid.workloads):
+            found = _paper_load(results, engine, workload, measure, progress, interrupt)
+            results.paper[engine, workload] = found
+    results.order = cells(grid, {key: load for key, (load, _) in results.paper.items()})
+
+
+def _paper_load(
+    results: Results,
+    engine: str,
+    workload: str,
+    measure: Measure,
+    progress: Progress,
+    interrupt: Interrupt,
+) -> tuple[float, float]:
+    """The load and the utility that ``vllm`` has there, in the mean over the first seeds."""
+    grid = results.plan.grid
+    (*_, size) = dict(grid.batches.own).get("vllm", (PAPER_BATCH,))
+    words = f"load at which vllm has {PAPER_UTILITY} on {workload}"
+    task = progress.add_task(words, total=None)
+    tried: dict[float, float] = {}
+
+    def utility(load: float) -> float:
+        interrupt.check()
+        runs = [
+            measure(Cell(engine, workload, load, "vllm", size, seed), results.conditions_of(engine))
+            for seed in grid.seeds[:PAPER_SEEDS]
+        ]
+        tried[load] = math.fsum(one.row["utility_mean"] for one in runs) / len(runs)
+        progress.update(task, description=f"{words}: {tried[load]:.3f} at {load:g}")
+        return tried[load]
+
+    load = load_of(utility)
+    progress.remove_task(task)
+    return load, tried[load]
+
+
+def _run_here(results: Results, measure: Measure, progress: Progress) -> None:
+    """One run after the other, those of one engine setting together."""
+    task = progress.add_task("runs", total=len(results.order))
+    for cell in sorted(results.order, key=lambda cell: (cell.policy, cell.max_batch)):
+        progress.update(task, description=f"{cell.policy}, load {cell.load:g}, seed {cell.seed}")
+        results.measured[cell] = measure(cell, results.conditions_of(cell.engine))
+        progress.advance(task)
+
+
+def _run_apart(results: Results, progress: Progress, interrupt: Interrupt) -> None:
+    """Simulate all cells, on as many processes as are wanted."""
+    order, plan = results.order, results.plan
+    task = progress.add_task("runs", total=len(order))
+
+    def done(i: int, one: Measured) -> None:
+        results.measured[order[i]] = one
+        progress.advance(task)
+
+    pairs = [(cell, results.conditions_of(cell.engine)) for cell in order]
+    run_jobs(_measure_pair, pairs, plan.jobs, interrupt, done)
+
+
+def _measure_pair(pair: tuple[Cell, Conditions]) -> Measured:
+    return bench_cells.measure(*pair)

@@ -1,0 +1,306 @@
+"""The figures of a bench, with plotly: each a page that needs nothing else. Pure.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lines are
+told apart by symbol and dash as well, and carry their names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from timely_llm.evaluation.bench import Measured, Sample, Summary, interval
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star", "triangle-down")
+DASHES = ("solid", "dash", "dot", "dashdot")
+BOUND = "upper bound"
+_FONT = {"family": "Helvetica, Arial, sans-serif", "size": 14, "color": "#222222"}
+_GRID = "#E3E3E3"
+_LABEL_GAP = 0.045  # of a panel's height between two lines' names
+_PANEL = 380  # pixels
+
+
+def page(figure: go.Figure, name: str) -> str:
+    """``figure`` as HTML with everything in it; the same figure gives the same text."""
+    return figure.to_html(include_plotlyjs=True, full_html=True, div_id=name)
+
+
+def figures(
+    found: Sequence[Summary], measured: Sequence[Measured], times: str = "s"
+) -> dict[str, go.Figure]:
+    """All figures that the runs allow, by file name. ``times`` is the unit of all times."""
+    made = {
+        "utility": over_loads(
+            found, "utility_mean", "mean time utility of a goal", "Utility against load"
+        ),
+        "waiting": over_loads(
+            found, "waiting_s", f"mean waiting time ({times})", "Waiting against load"
+        ),
+        "response": responses(measured, times),
+    }
+    if len({(s.cell.policy, s.cell.max_batch) for s in found}) > len(
+        {s.cell.policy for s in found}
+    ):
+        made["batches"] = over_batches(found)
+    return made
+
+
+# Lines over loads or batch sizes.
+
+
+def over_loads(found: Sequence[Summary], key: str, axis: str, title: str) -> go.Figure:
+    """A panel for each engine and workload: ``key`` of each policy's row over the load."""
+    panels = _grouped(found, lambda s: (s.cell.engine, s.cell.workload))
+    figure = _panels([" · ".join(where) for where in panels], title)
+    if len({s.cell.load for s in found}) == 1:
+        return _one_load(figure, panels, key, axis, found[0].cell.load)
+    for column, group in enumerate(panels.values(), 1):
+        lines = {
+            name: sorted((s.cell.load, _value(s, key), _error(s, key)) for s in own)
+            for name, own in _grouped(group, _label_of(group)).items()
+        }
+        if key == "utility_mean":
+            lines |= _bound_line(group)
+        _draw_lines(figure, column, lines, log=True)
+        figure.update_xaxes(title_text="load (1: as published)", row=1, col=column)
+    figure.update_yaxes(title_text=axis, row=1, col=1)
+    return figure
+
+
+def over_batches(found: Sequence[Summary]) -> go.Figure:
+    """Utility of each policy over its batch size, as in TimelyLLM's Figure 7: a panel a load."""
+    panels = _grouped(found, lambda s: (s.cell.workload, f"load {s.cell.load:g}"))
+    figure = _panels([" · ".join(where) for where in panels], "Utility against batch size")
+    for column, group in enumerate(panels.values(), 1):
+        lines = {
+            policy: [
+                (s.cell.max_batch, s.utility, interval(s.utilities)[1])
+                for s in sorted(own, key=lambda s: s.cell.max_batch)
+            ]
+            for policy, own in _grouped(group, lambda s: s.cell.policy).items()
+        }
+        _draw_lines(figure, column, lines, log=False)
+        figure.update_xaxes(title_text="most generations in one step", row=1, col=column)
+    figure.update_yaxes(title_text="mean time utility of a goal", row=1, col=1)
+    return figure
+
+
+def _one_load(
+    figure: go.Figure,
+    panels: dict[tuple, list[Summary]],
+    key: str,
+    axis: str,
+    load: float,
+) -> go.Figure:
+    """Points instead of lines: each policy on a row of its own, the highest value at the top."""
+    for column, group in enumerate(panels.values(), 1):
+        label = _label_of(group)
+        for s in sorted(group, key=lambda s: _value(s, key) or 0.0):
+            figure.add_trace(
+                go.Scatter(
+                    x=[_value(s, key)],
+                    y=[label(s)],
+                    mode="markers",
+                    marker={"size": 12, **_marker(s.cell.policy, group)},
+                    error_x={"type": "data", "array": [_error(s, key) or 0.0]},
+                    showlegend=False,
+                    hovertemplate="%{y}: %{x:.4g}<extra></extra>",
+                ),
+                row=1,
+                col=column,
+            )
+        figure.update_xaxes(title_text=f"{axis}, load {load:g}", row=1, col=column)
+    figure.update_layout(height=140 + 34 * max(map(len, panels.values())))
+    return figure
+
+
+def _draw_lines(
+    figure: go.Figure,
+    column: int,
+    lines: dict[str, list[tuple[float, float | None, float | None]]],
+    log: bool,
+) -> None:
+    ends = {}
+    for index, (name, points) in enumerate(lines.items()):
+        points = [(x, y, error) for x, y, error in points if y is not None]
+        if not points:
+            continue
+        style = _style(index, name)
+        figure.add_trace(
+            go.Scatter(
+                x=[x for x, _, _ in points],
+                y=[y for _, y, _ in points],
+                error_y={
+                    "type": "data",
+                    "array": [error or 0.0 for _, _, error in points],
+                    "thickness": 1,
+                },
+                name=name,
+                mode="lines" if name == BOUND else "lines+markers",
+                line={"color": style["color"], "dash": style["dash"], "width": 2},
+                marker={"symbol": style["symbol"], "size": 8, "color": style["color"]},
+                showlegend=False,
+                hovertemplate=f"{name}: %{{y:.4g}} at %{{x:g}}<extra></extra>",
+            ),
+            row=1,
+            col=column,
+        )
+        ends[name] = (points[-1][0], points[-1][1], style["color"])
+    _name_lines(figure, column, ends, lines, log)
+    if log:
+        ticks = sorted({x for points in lines.values() for x, _, _ in points})
+        figure.update_xaxes(
+            type="log", tickvals=ticks, ticktext=[f"{x:g}" for x in ticks], row=1, col=column
+        )
+
+
+def _name_lines(figure: go.Figure, column: int, ends: dict, lines: dict, log: bool) -> None:
+    """Each line's name at its end, moved apart where they would cover each other."""
+    values = [y for points in lines.values() for _, y, _ in points if y is not None]
+    gap = _LABEL_GAP * ((max(values) - min(values)) or 1.0) if values else 0.0
+    last = math.inf
+    for name, (x, y, colour) in sorted(ends.items(), key=lambda end: -end[1][1]):
+        last = min(y, last - gap)
+        figure.add_annotation(
+            x=math.log10(x) if log else x,
+            y=last,
+            text=name,
+            xanchor="left",
+            xshift=10,
+            showarrow=False,
+            font={"color": colour, "size": 13},
+            row=1,
+            col=column,
+        )
+
+
+# Distributions.
+
+
+def responses(measured: Sequence[Measured], times: str) -> go.Figure:
+    """Which share of all goals has had its first segment within a time: urgent goals left, normal
+    ones right, a row for each workload and load. Goals without one never count as served."""
+    rows = _grouped(measured, lambda m: (m.cell.workload, m.cell.load))
+    titles = [
+        f"{workload}, load {load:g}: {kind} goals"
+        for workload, load in rows
+        for kind in ("urgent", "normal")
+    ]
+    figure = make_subplots(
+        rows=len(rows), cols=2, subplot_titles=titles, vertical_spacing=0.28 / max(1, len(rows))
+    )
+    policies = _grouped(measured, _label_of(measured))
+    for number, group in enumerate(rows.values(), 1):
+        for column, urgent in ((1, True), (2, False)):
+            for index, label in enumerate(policies):
+                own = [
+                    sample
+                    for m in group
+                    if _label_of(measured)(m) == label
+                    for sample in m.samples
+                    if sample.urgent is urgent
+                ]
+                if own:
+                    trace = _distribution(own, label, index, number == column == 1)
+                    figure.add_trace(trace, row=number, col=column)
+            figure.update_xaxes(
+                type="log", title_text=f"response time ({times})", row=number, col=column
+            )
+            figure.update_yaxes(range=[0, 1.02], tickformat=".0%", row=number, col=column)
+        figure.update_yaxes(title_text="share of goals served", row=number, col=1)
+    _dress(figure, "Response times", 1000, 110 + _PANEL * len(rows))
+    figure.update_layout(showlegend=True, legend={"title": "policy", "groupclick": "togglegroup"})
+    return figure
+
+
+def _distribution(own: Sequence[Sample], label: str, index: int, legend: bool) -> go.Scatter:
+    served = sorted(sample.response for sample in own if sample.response is not None)
+    style = _style(index, label)
+    return go.Scatter(
+        x=served,
+        y=[(i + 1) / len(own) for i in range(len(served))],
+        mode="lines",
+        line={"shape": "hv", "color": style["color"], "dash": style["dash"], "width": 2},
+        name=label,
+        legendgroup=label,
+        showlegend=legend,
+        hovertemplate=f"{label}: %{{y:.1%}} within %{{x:.3g}}<extra></extra>",
+    )
+
+
+# What all of them share.
+
+
+def _panels(titles: Sequence[str], title: str) -> go.Figure:
+    figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles)
+    _dress(figure, title, 170 + 520 * len(titles), 140 + _PANEL)
+    return figure
+
+
+def _dress(figure: go.Figure, title: str, width: int, height: int) -> None:
+    figure.update_layout(
+        title={"text": title, "x": 0.02},
+        template="none",
+        font=_FONT,
+        width=width,
+        height=height,
+        margin={"l": 80, "r": 150, "t": 80, "b": 70},
+        hoverlabel={"bgcolor": "white"},
+    )
+    figure.update_xaxes(gridcolor=_GRID, zeroline=False, automargin=True)
+    figure.update_yaxes(gridcolor=_GRID, zeroline=False, automargin=True)
+
+
+def _style(index: int, name: str) -> dict[str, str]:
+    if name == BOUND:
+        return {"color": "#666666", "dash": "dash", "symbol": "line-ew"}
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "dash": DASHES[index // len(COLOURS) % len(DASHES)],
+        "symbol": SYMBOLS[index % len(SYMBOLS)],
+    }
+
+
+def _marker(policy: str, group: Sequence[Summary]) -> dict[str, str]:
+    order = list(dict.fromkeys(s.cell.policy for s in group))
+    style = _style(order.index(policy), policy)
+    return {"color": style["color"], "symbol": style["symbol"]}
+
+
+def _label_of(group: Iterable[Any]):
+    """A policy's name; with its batch size where it has several."""
+    sizes: dict[str, set[int]] = {}
+    for one in group:
+        sizes.setdefault(one.cell.policy, set()).add(one.cell.max_batch)
+
+    def label(one: Any) -> str:
+        cell = one.cell
+        return f"{cell.policy} ({cell.max_batch})" if len(sizes[cell.policy]) > 1 else cell.policy
+
+    return label
+
+
+def _grouped(items: Iterable[Any], key) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def _value(summary: Summary, key: str) -> float | None:
+    value = summary.row[key]
+    return value["mean"] if isinstance(value, dict) else value
+
+
+def _error(summary: Summary, key: str) -> float | None:
+    return interval(summary.utilities)[1] if key == "utility_mean" else None
+
+
+def _bound_line(group: Sequence[Summary]) -> dict[str, list]:
+    points = {s.cell.load: s.row["bound"] for s in group if s.row.get("bound") is not None}
+    return {BOUND: [(x, y, None) for x, y in sorted(points.items())]} if points else {}
