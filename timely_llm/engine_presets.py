@@ -52,7 +52,7 @@ A goal's own words, a hundred beside a cached prompt, cost more each: see ``OWN_
 KV_READ = 0.00038
 """s of each further sequence in the batch: 2,900 cached tokens of 131,072 bytes at 1,008 GB/s."""
 
-OWN_WORDS: dict[float, float] = {}
+OWN_WORDS: dict[float, float] = {0.0: 4.1553e-4, KV_READ: 3.5587e-4, 0.002: 8.358e-5}
 """s a token of a goal's own words, by the time of each further sequence (s): with it ``vllm``, max
 batch 12, has the paper's mean utility, 0.74, on WID2 at load 1."""
 
@@ -144,6 +144,13 @@ _PRESETS: dict[str, Callable[[], EngineModel]] = {
     "a100-qwen1.5-7b": _a100_7b,
     "a5000-qwen1.5-7b": _a5000_7b,
 }
+
+
+def paces() -> dict[str, StepLatency]:
+    """Step times that a real engine can be slowed down to, by preset: those that were published,
+    without what is fitted to a workload."""
+    published = rtx4090_llama3_8b(per_prefill_token=PUBLISHED_PREFILL).latency
+    return {name: get(name).latency for name in names()} | {"rtx4090-llama3-8b": published}
 
 
 class UnknownPreset(ValueError):

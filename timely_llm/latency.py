@@ -6,9 +6,7 @@ from timely_llm import engine_presets
 from timely_llm.step_latency import StepLatency
 
 # Step times that a real engine can be slowed down to.
-PRESETS: dict[str, StepLatency] = {
-    name: engine_presets.get(name).latency for name in engine_presets.names()
-}
+PRESETS: dict[str, StepLatency] = engine_presets.paces()
 
 
 class LatencyEstimate:
