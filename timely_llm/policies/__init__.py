@@ -59,13 +59,19 @@ class EngineState(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Who computes in the next step, in order; who keeps its KV blocks meanwhile, the first of them
-    giving them up first if the engine runs out; who gives them up now."""
+    giving them up first if the engine runs out; who gives them up now.
+
+    ``stands`` is a promise: up to that time (s) ``run`` would be chosen again, in the same order,
+    as long as no event comes, no segment ends and nobody is evicted. A simulator may then take
+    those steps together.
+    """
 
     run: tuple[str, ...] = ()
     hold: tuple[str, ...] = ()
     evict: tuple[str, ...] = ()
     prefill_budget: int | None = None  # prompt tokens of this step; None: the engine's own limit
     wake_at: float | None = None  # s, with an empty run set: choose again then
+    stands: float | None = None  # s; None: for one step
 
 
 Choose = Callable[[float, Sequence[View], EngineState], Decision]

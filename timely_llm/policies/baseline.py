@@ -1,4 +1,4 @@
-"""The baselines: an engine that schedules itself, first come, first served, never suspending.
+"""The baselines: an engine that schedules itself and never suspends.
 
 On real vLLM these run on its untouched scheduler and ``choose`` only says who is there; the
 simulated engine has no scheduler of its own and does what is chosen here.
@@ -16,4 +16,15 @@ from timely_llm.policies import Decision, EngineState, View, register
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """Continuous batching: those that run stay, the others follow in order of arrival."""
     ranked = sorted(views, key=lambda view: (not view.running, view.number))
+    return Decision(run=tuple(view.id for view in ranked[: state.max_batch]))
+
+
+@register("vllm_priority", streams=False, untouched=True, priority=True)
+def choose_by_priority(now: float, views: Sequence[View], state: EngineState) -> Decision:
+    """vLLM's ``scheduling_policy`` ``priority``: the most urgent one follows, then by arrival.
+
+    An urgent one that waits displaces nobody: a full batch stays as it is. Where KV blocks run
+    out, the least urgent of those that run loses its own.
+    """
+    ranked = sorted(views, key=lambda view: (not view.running, view.urgency, view.number))
     return Decision(run=tuple(view.id for view in ranked[: state.max_batch]))

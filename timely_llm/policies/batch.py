@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from timely_llm.policies import Decision, EngineState, View
 
+MOST_TOKENS = 1e9  # of a segment; keeps sums of tokens whole numbers
+
 
 def worst_time(view: View, state: EngineState, batch: int) -> float:
     """Time in s to finish the longest segment in a batch of ``batch`` (TimelyLLM, section 4.4)."""
@@ -15,7 +17,12 @@ def worst_time(view: View, state: EngineState, batch: int) -> float:
 
 def kv_needed(view: View) -> int:
     """KV tokens it takes beyond what it holds, to the end of the longest segment."""
-    return view.uncached + round(view.worst_tokens_left)
+    return view.uncached + round(min(view.worst_tokens_left, MOST_TOKENS))
+
+
+def tokens_to_end(view: View) -> float:
+    """Tokens to the end of the plan as predicted; without a prediction to that of the segment."""
+    return view.predicted if view.predicted >= 0 else view.tokens_left
 
 
 def most_urgent(batch: Sequence[View], now: float, state: EngineState) -> View | None:
@@ -78,4 +85,31 @@ def fill(
         free -= need
         urgent = most_urgent(batch, now, state) if admission else None
     hold = tuple(v.id for v in reversed(ranked) if v.number not in chosen and v.kv_tokens)
+    return Decision(run=tuple(view.id for view in batch), hold=hold)
+
+
+def preempting(ranked: Sequence[View], state: EngineState, behind: Sequence[View] = ()) -> Decision:
+    """The batch from generations ranked best first, whoever was computed so far; those ``behind``
+    rank after them and are not computed.
+
+    Whoever lacks KV memory is waited for: behind it only those go on that hold blocks already.
+    Everyone else keeps its KV blocks and gives them up in reverse rank.
+    """
+    batch: list[View] = []
+    chosen: set[int] = set()
+    free, short = state.kv_tokens_free, False
+    everyone = [*ranked, *behind]
+    reclaimable = sum(view.kv_tokens for view in everyone)
+    for view in ranked:
+        if len(batch) >= state.max_batch:
+            break
+        reclaimable -= view.kv_tokens
+        need = kv_needed(view)
+        if batch and (need > free + reclaimable or (short and not view.kv_tokens)):
+            short = True
+            continue
+        batch.append(view)
+        chosen.add(view.number)
+        free -= need
+    hold = tuple(v.id for v in reversed(everyone) if v.number not in chosen and v.kv_tokens)
     return Decision(run=tuple(view.id for view in batch), hold=hold)

@@ -44,7 +44,7 @@ def make_planner(values: dict[str, Any]) -> Planner:
     model = model_of(values)
     prompts = PromptTemplate.resolve(values["prompt_template"], model)
     fleet = Fleet(skill_sets(values), session_ids())
-    engine = _engine(values, model, policy.untouched)
+    engine = _engine(values, model, policy)
     if pace is not None:
         engine = PacedEngine(engine, pace, time.perf_counter, time.sleep, values["pace"])
     return Planner(policy, engine, prompts, fleet, config, pace)
@@ -91,7 +91,7 @@ def _skill_files(given: list[str]) -> Iterator[Path]:
         yield from sorted(path.glob("*.yaml")) if path.is_dir() else [path]
 
 
-def _engine(values: dict[str, Any], model: str, untouched: bool) -> Engine:
+def _engine(values: dict[str, Any], model: str, policy: policies.Policy) -> Engine:
     if values["engine"] == "simulated":
         script = _script(Path(values["model"]) if values["model"] else _published_tasks())
         return SimulatedEngine(script, PACES[values["pace"]], max_batch=values["max_batch"])
@@ -104,7 +104,8 @@ def _engine(values: dict[str, Any], model: str, untouched: bool) -> Engine:
     template = existing_file(values, "chat_template")
     return VllmEngine(
         model,
-        scheduler="untouched" if untouched else "segmented",
+        scheduler="untouched" if policy.untouched else "segmented",
+        untouched_policy="priority" if policy.priority else "fcfs",
         engine_args=json_object(values, "engine_args"),
         sampling=json_object(values, "sampling"),
         chat_template=template.read_text() if template else None,
