@@ -88,9 +88,6 @@ def _options(
     pass
 
 
-app.command()(bench)
-
-
 @app.command()
 def serve(
     model: Annotated[
@@ -315,6 +312,9 @@ def demo(
         console = Console(highlight=False, width=LOG_WIDTH)
     with Interrupt() as interrupt:
         raise typer.Exit(run_demo(options, console, interrupt))
+
+
+app.command()(bench)
 
 
 def _parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:

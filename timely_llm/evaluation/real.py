@@ -1,0 +1,319 @@
+"""A trace replayed on real vLLM: the simulator's replay, with an engine that computes.
+
+Goals are given with their published instructions, and the model writes plans of its own. The clock
+advances by measured time while the planner works and jumps over idle time. It counts seconds of the
+workload: where those last less on the engine (a time scale below 1), all measured times are divided
+by the scale, which is the same as to shrink every time of the workload.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from timely_llm import events as ev
+from timely_llm import policies
+from timely_llm.engine.base import Engine, EngineInfo, GenerationRequest, StepResult
+from timely_llm.engine_presets import EngineModel
+from timely_llm.evaluation.bench import Cell, Conditions, Measured
+from timely_llm.evaluation.bench_cells import DECODE_STEP, measured, policy_of, trace_of
+from timely_llm.evaluation.real_robots import FollowingRobot, WrittenPlan
+from timely_llm.evaluation.simulate import Replay, Run, Setting
+from timely_llm.evaluation.tasks import published, skill_sets
+from timely_llm.evaluation.trace import Task, Trace
+from timely_llm.fleet import Fleet
+from timely_llm.goals import Limits, PlannerConfig
+from timely_llm.latency import SegmentLength
+from timely_llm.messages import Segment, SegmentCommand
+from timely_llm.planner import Planner, Turn
+from timely_llm.predictors import Predictor
+from timely_llm.prompts import PromptTemplate
+from timely_llm.step_latency import StepLatency
+
+Check = Callable[[], None]
+WARM_UP = 3  # times that a plan is written before anything is measured
+_NEVER = math.inf  # no report is lost, so silence means nothing
+_UNKNOWN = EngineModel("measured", StepLatency(DECODE_STEP), kv_tokens=1)  # its steps are measured
+
+
+class RealBench:
+    """Runs of a bench on vLLM with one model, one after the other; use it in a ``with``.
+
+    ``check`` is called between steps and may raise. An engine is kept until a run needs another
+    one: vLLM's own scheduler and ours differ, and the batch size is fixed when it starts.
+    """
+
+    def __init__(self, model: str, check: Check) -> None:
+        self._model, self._check = model, check
+        self._prompts = PromptTemplate.resolve("", model)
+        self._engine: Engine | None = None
+        self._key: tuple[Any, ...] = ()
+        self._steps: list[float] = []
+
+    def __enter__(self) -> RealBench:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine, self._key = None, ()
+
+    def measure(self, cell: Cell, conditions: Conditions) -> Measured:
+        """Run ``cell`` in real time, idle time apart."""
+        trace = trace_of(cell.workload, cell.seed, cell.load)
+        return measured(cell, trace, self.run(cell, conditions, trace), conditions.time_scale)
+
+    def run(self, cell: Cell, conditions: Conditions, trace: Trace, timeline: bool = False) -> Run:
+        """Run ``trace`` as ``cell`` says; times in s of the workload."""
+        policy, predictor = policy_of(cell.policy)
+        setting = Setting(
+            policy=policy,
+            engine=_UNKNOWN,
+            max_batch=cell.max_batch,
+            network=conditions.network,
+            refusals=conditions.refusals,
+            timeline=timeline,
+            cut=conditions.cut,
+            predictor=predictor,
+        )
+        engine = self._engine_for(policies.get(policy), cell.max_batch)
+        stretched = Stretched(engine, conditions.time_scale)
+        replay = RealReplay(trace, setting, stretched, self._prompts, cell.seed, self._check)
+        gc.collect()
+        try:
+            return replay.run()
+        finally:
+            replay.clear()
+
+    def step_time(self) -> float:
+        """The median time of a decode step at batch 1, in s, over plans of the published tasks."""
+        engine = self._engine_for(policies.get("fcfs"), 8)
+        del self._steps[:]
+        for task in published():
+            self._write(engine, task)
+        return median(self._steps)
+
+    def _engine_for(self, policy: policies.Policy, max_batch: int) -> Engine:
+        key = (policy.untouched, policy.priority, max_batch)
+        if key != self._key:
+            from timely_llm.engine.vllm_engine import VllmEngine
+
+            self._close()
+            self._engine = VllmEngine(
+                self._model,
+                scheduler="untouched" if policy.untouched else "segmented",
+                untouched_policy="priority" if policy.priority else "fcfs",
+                max_batch=max_batch,
+            )
+            self._key = key
+            first = {task.kind: task for task in published()}
+            for task in [*first.values()] * WARM_UP:
+                self._write(self._engine, task)
+        return self._engine
+
+    def _write(self, engine: Engine, task: Task) -> None:
+        """Have the plan of one task written, alone."""
+        skills = skill_sets()[task.kind]
+        engine.submit(
+            GenerationRequest(
+                "alone",
+                0,
+                self._prompts.system(skills),
+                self._prompts.user(skills, task.scene, task.instruction),
+                skills.grammar(),
+                PlannerConfig().max_tokens,
+            )
+        )
+        finish = None
+        while finish is None:
+            self._check()
+            step = engine.step(("alone",))
+            if step.scheduled == {"alone": 1} and not step.prompt_tokens:
+                self._steps.append(step.duration)
+            output = step.outputs.get("alone")
+            finish = output and output.finish
+        _settle(engine)
+
+
+class Stretched:
+    """An engine whose steps are reported as 1/``scale`` times as long as they took."""
+
+    def __init__(self, engine: Engine, scale: float) -> None:
+        self._engine, self.scale = engine, scale
+        self.submit, self.abort, self.close = engine.submit, engine.abort, engine.close
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    @property
+    def pending(self) -> bool:
+        return self._engine.pending
+
+    def step(
+        self,
+        run: Sequence[str],
+        hold: Sequence[str] = (),
+        evict: Sequence[str] = (),
+        prefill_budget: int | None = None,
+    ) -> StepResult:
+        step = self._engine.step(run, hold, evict, prefill_budget)
+        return replace(step, duration=step.duration / self.scale)
+
+
+class _Timed:
+    """A planner that counts in ``spent`` how long it works, in s."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner, self.spent = planner, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._planner, name)
+
+    def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
+        begun = time.perf_counter()
+        commands = self._planner.handle(event, now)
+        self.spent += time.perf_counter() - begun
+        return commands
+
+    def run_once(self, now: float) -> Turn:
+        begun = time.perf_counter()
+        turn = self._planner.run_once(now)
+        self.spent += time.perf_counter() - begun
+        return turn
+
+    def take(self) -> float:
+        """What was spent since the last call, in s."""
+        spent, self.spent = self.spent, 0.0
+        return spent
+
+
+class RealReplay(Replay):
+    """One replay on a real engine. ``seed`` draws how long calls take that the trace does not
+    know."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        setting: Setting,
+        engine: Stretched,
+        prompts: PromptTemplate,
+        seed: int,
+        check: Check,
+    ) -> None:
+        self._engine, self._prompts, self._check, self._seed = engine, prompts, check, seed
+        self._systems: dict[str, tuple[str, str]] = {}  # fixed prompt and grammar of each kind
+        super().__init__(trace, setting)
+
+    def _planner(self, predictor: Predictor | None) -> _Timed:
+        config = PlannerConfig(
+            limits=Limits(*[10**9] * 4),
+            network=self.setting.network,
+            ack_timeout=_NEVER,
+            heartbeat_timeout=_NEVER,
+            first_report_timeout=_NEVER,
+        )
+        sessions = itertools.count(1)
+        planner = Planner(
+            policies.get(self.setting.policy),
+            self._engine,
+            self._prompts,
+            Fleet(self.kinds, lambda: next(sessions)),
+            config,
+            told=self.setting.timeline,
+            predictor=predictor,
+        )
+        pins = planner.plans.pins
+        for kind, skills in self.kinds.items():
+            system, grammar = self._prompts.system(skills), skills.grammar()
+            self._systems[kind] = system, grammar
+            number = planner.plans.number()
+            pins.add(GenerationRequest(_pin(kind), number, system, None, grammar))
+        while pins.missing:
+            planner.run_once(0.0)
+        return _Timed(planner)
+
+    def run(self) -> Run:
+        planner, scale, now = self.planner, self._engine.scale, 0.0
+        while now < self.cut_at:
+            self._check()
+            self._happen(now)
+            now += planner.take() / scale
+            turn = planner.run_once(now)
+            now += planner.take() / scale
+            if planner.failure is not None:
+                raise planner.failure
+            self._carry_out(turn.commands, now)
+            if turn.busy:
+                self.steps += 1
+                self.busy += turn.duration
+            else:
+                coming = self._heap[0][0] if self._heap else math.inf
+                now = max(now, min(turn.wake_at or math.inf, coming))
+        return self._result()
+
+    def clear(self) -> None:
+        """Leave nothing in the engine."""
+        self.planner.handle(ev.Deactivate(), self.cut_at)
+        for kind in self._systems:
+            self.planner.plans.pins.drop(_pin(kind))
+        _settle(self._engine)
+
+    def _cut(self, segment: Segment) -> None:
+        """What a segment costs is measured."""
+
+    def _add_robot(self, robot_id: str, task: Task) -> None:
+        system, grammar = self._systems[task.kind]
+        robot = self.planner.plans.fleet.add(
+            robot_id=robot_id,
+            skills=self.kinds[task.kind],
+            grammar=grammar,
+            system=system,
+            pin=_pin(task.kind),
+            namespace="",
+            instance="",
+            registered=0.0,
+            lengths=SegmentLength(),
+            last_heard=0.0,
+            last_sequence=0,
+        )
+        self.robots[robot_id] = FollowingRobot(robot_id, robot.session)
+
+    def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
+        robot, number = self.robots[robot_id], int(segment.plan_id)
+        if segment.command is not SegmentCommand.RUN:
+            self._publish(robot, robot.halt(now), now)
+            return
+        if segment.index == 0:
+            arrival = self.arrivals[number]
+            rng = random.Random(f"{self._seed} {number}")
+            plan = WrittenPlan(self.kinds[arrival.task.kind], arrival, rng)
+            robot.take(segment.plan_id, plan, plan.durations)
+            self.first_at[number] = now
+        self._publish(robot, robot.receive(segment, now), now)
+
+
+def _pin(kind: str) -> str:
+    return f"pin-{kind}"
+
+
+def _settle(engine: Engine) -> None:
+    """Let out what is on its way, which nobody waits for any more."""
+    while engine.pending:
+        engine.step(())
