@@ -18,13 +18,14 @@ from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, Step
 from timely_llm.fleet import Fleet, Robot
 from timely_llm.generation import Generation, Move, State
 from timely_llm.goals import PlannerConfig
-from timely_llm.latency import LatencyEstimate, StepLatency
+from timely_llm.latency_estimate import LatencyEstimate
 from timely_llm.messages import ErrorCode, PlanEventType
 from timely_llm.minispec import PlanError
 from timely_llm.plans import Plans, Writing
 from timely_llm.policies import Decision, EngineState, Policy, View
 from timely_llm.predictors import WINDOW, PastLengths, Predictor
 from timely_llm.prompts import PromptTemplate
+from timely_llm.step_latency import StepLatency
 from timely_llm.views import sight_of, view_of
 
 RETRY = 0.005  # s, until the next turn where the engine could compute nothing
@@ -201,14 +202,18 @@ class Planner:
         self.last_step = step
         self.steps += 1
         self.recomputed_tokens += step.recomputed_tokens
-        context = 0
+        decoding = context = 0
         for plan_id, count in step.scheduled.items():
             plan = plans.live.get(plan_id)
-            if plan is not None:
+            if plan is None:  # of a robot's question, or of a fixed prompt
+                decoding += count == 1
+            elif plan.uncached:
                 plan.uncached = max(0, plan.uncached - count)
+            else:
+                decoding += 1
                 context += plan.prompt_tokens + plan.tokens
-        decoding = sum(count == 1 for count in step.scheduled.values())
         if step.scheduled:
+            decoding = min(decoding, sum(step.scheduled.values()) - step.prompt_tokens)
             self.latency.observe(decoding, step.prompt_tokens, context, step.duration)
         for plan_id, count in step.recomputed.items():
             if plan_id in plans.live:

@@ -351,7 +351,7 @@ def test_step_times_are_learned():
     run = sim(latency=type(STEP)(slow, per_prefill_token=0.001), prior=STEP)
     run.goal("r1", "long", at=1.0)
     run.finish()
-    assert run.planner.latency(1) == pytest.approx(slow)
+    assert run.planner.latency(1) == pytest.approx(slow, rel=0.01)
     assert run.robots["r1"].robot_id in run.planner.plans.fleet.robots
 
 

@@ -7,81 +7,22 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from policy_cases import LATENCY, STATES, state, view, views
 
 from timely_llm import policies
-from timely_llm.latency import LatencyEstimate, StepLatency
-from timely_llm.policies import EngineState, UnknownPolicy, View
+from timely_llm.latency_estimate import LatencyEstimate
+from timely_llm.policies import UnknownPolicy, View
 from timely_llm.policies.batch import admits, fill, most_urgent, worst_time
 from timely_llm.policies.timely import PATIENCE, positive, priority
+from timely_llm.policies.timely_artifact import lateness
+from timely_llm.policies.timely_artifact import priority as artifact
+from timely_llm.step_latency import StepLatency
 from timely_llm.utility import PRESETS, TimeUtility, Urgency
 
-LATENCY = StepLatency(base=0.02, per_sequence=0.002, per_prefill_token=1e-4)
-SEGMENTED = ("edf", "fcfs", "timely")
-
-
-def view(number: int, **fields) -> View:
-    """A first segment of a NORMAL goal that arrived at 0 and waits."""
-    defaults = {
-        "id": f"p{number}",
-        "number": number,
-        "segment": 0,
-        "arrival": 0.0,
-        "origin": 0.0,
-        "due": 1.0,
-        "utility": PRESETS[Urgency.NORMAL],
-        "urgency": 3,
-        "tokens_left": 4.0,
-        "worst_tokens_left": 10.0,
-        "uncached": 0,
-        "kv_tokens": 0,
-        "running": False,
-        "mid_segment": False,
-        "network": 0.01,
-    }
-    return View(**(defaults | fields))
-
-
-def state(max_batch: int = 4, free: int = 100_000, latency=LATENCY) -> EngineState:
-    return EngineState(max_batch, latency, free, 100_000)
-
-
-@st.composite
-def views(draw) -> list[View]:
-    """Any mixture of goals, numbered as they arrived."""
-    made = []
-    for number in range(draw(st.integers(0, 12))):
-        first = draw(st.booleans())
-        arrival = draw(st.floats(0, 100))
-        origin = arrival if first else draw(st.floats(0, 120))
-        begun = not first or draw(st.booleans())
-        utility = PRESETS[draw(st.sampled_from(sorted(PRESETS)))]
-        mean = draw(st.floats(1, 20))
-        made.append(
-            view(
-                number,
-                segment=0 if first else draw(st.integers(1, 9)),
-                arrival=arrival,
-                origin=origin,
-                due=arrival + utility.ert if first else origin,
-                utility=utility if first else utility.continuation(),
-                tokens_left=mean,
-                worst_tokens_left=mean + draw(st.floats(0, 20)),
-                uncached=draw(st.integers(0, 400)),
-                kv_tokens=draw(st.integers(1, 400)) if begun else 0,
-                running=begun and draw(st.booleans()),
-                mid_segment=begun and draw(st.booleans()),
-            )
-        )
-    return made
-
-
-STATES = st.builds(
-    EngineState,
-    st.integers(1, 8),
-    st.just(LATENCY),
-    st.integers(0, 3000),
-    st.just(3000),
-)
+SEGMENTED = ("edf", "fcfs", "timely", "timely_artifact")
+FAIR = ("edf", "fcfs", "timely")  # the papers of the others promise nothing to the late
+PREEMPTING = ("isrtf", "semantic", "slice")
+BASELINES = ("vllm", "vllm_priority", "vllm_stream")
 
 
 @pytest.fixture(scope="module", params=policies.names())
@@ -103,26 +44,40 @@ def test_every_decision_is_sound(policy, now, some, engine, seed):
     assert not set(decision.hold) & set(decision.run)
     assert len(set(decision.hold)) == len(decision.hold)
     assert set(decision.hold) <= {one.id for one in some if one.kv_tokens}
-    assert decision.evict == ()
+    assert decision.evict == () or policy.name == "semantic"
+    assert not set(decision.evict) & {*decision.run, *decision.hold}
+    assert len(set(decision.evict)) == len(decision.evict)
+    assert set(decision.evict) <= {one.id for one in some if one.kv_tokens}
     shuffled = list(some)
     seed.shuffle(shuffled)
     assert policy.choose(now, shuffled, engine) == decision
 
 
 @given(now=st.floats(0, 150), some=views(), engine=STATES)
-def test_nobody_is_interrupted_inside_a_segment(policy, now, some, engine):
+def test_in_segments_nobody_is_interrupted_inside_one(now, some, engine):
     writing = [one.id for one in some if one.running and one.mid_segment]
-    decision = policy.choose(now, some, engine)
-    if len(writing) <= engine.max_batch and not policy.untouched:
-        assert set(writing) <= set(decision.run)
+    for name in SEGMENTED:
+        decision = policies.get(name).choose(now, some, engine)
+        if len(writing) <= engine.max_batch:
+            assert set(writing) <= set(decision.run)
 
 
 @given(now=st.floats(0, 150), some=views(), engine=STATES)
-def test_in_segments_everyone_who_holds_blocks_and_does_not_run_can_give_them_up(now, some, engine):
-    for name in SEGMENTED:
+def test_everyone_who_holds_blocks_and_does_not_run_can_give_them_up(now, some, engine):
+    for name in SEGMENTED + PREEMPTING:
         decision = policies.get(name).choose(now, some, engine)
         holding = {one.id for one in some if one.kv_tokens}
-        assert set(decision.hold) == holding - set(decision.run)
+        assert set(decision.hold) == holding - {*decision.run, *decision.evict}
+
+
+@given(some=views(), count=st.integers(1, 6), engine=STATES, seed=st.randoms())
+def test_of_equals_the_lower_number_goes_first(policy, some, count, engine, seed):
+    like = (some or [view(1)])[0]._replace(uncached=0, worst_tokens_left=1.0)
+    same = [like._replace(id=f"p{n}", number=n) for n in range(1, count + 1)]
+    seed.shuffle(same)
+    engine = engine._replace(kv_tokens_free=3000, latency=lambda batch, prefill, kv: 0.0)
+    run = policy.choose(0.0, same, engine).run
+    assert run == tuple(f"p{n}" for n in range(1, len(run) + 1))
 
 
 EXTREME = st.one_of(st.floats(0, 1e300), st.sampled_from([0.0, 5e-324, 1e300]))
@@ -135,12 +90,18 @@ EXTREME = st.one_of(st.floats(0, 1e300), st.sampled_from([0.0, 5e-324, 1e300]))
         TimeUtility, EXTREME, EXTREME.map(lambda x: -x), EXTREME.map(lambda x: x or 1.0)
     ),
     tokens=EXTREME,
+    target=EXTREME,
     step=st.sampled_from([0.0, 5e-324, 1e-9, 0.02, 1e9]),
+    steps=st.integers(0, 10**18),
 )
-def test_no_number_breaks_a_policy(policy, now, due, utility, tokens, step):
+def test_no_number_breaks_a_policy(policy, now, due, utility, tokens, target, step, steps):
     one = view(1, due=due, origin=due, utility=utility, tokens_left=tokens, uncached=7)
-    some = [one, view(2), view(3, utility=utility)]
-    engine = state(2, latency=StepLatency(base=step, per_prefill_token=step))
+    some = [
+        one._replace(worst_tokens_left=tokens, predicted=tokens, ttft=target, tpot=target),
+        view(2),
+        view(3, utility=utility, kv_tokens=10**12, written=10**12, first_token=now),
+    ]
+    engine = state(2, latency=StepLatency(base=step, per_prefill_token=step), steps=steps)
     assert len(policy.choose(now, some, engine).run) in (1, 2)
     assert not math.isnan(priority(one, now, engine))
 
@@ -149,7 +110,13 @@ def test_no_number_breaks_a_policy(policy, now, due, utility, tokens, step):
 
 
 def test_policies_by_name():
-    assert policies.names() == ["edf", "fcfs", "timely", "vllm", "vllm_stream"]
+    assert {*SEGMENTED, *PREEMPTING, *BASELINES} <= set(policies.names())
+    assert policies.names() == sorted(policies.names())
+    for name in BASELINES:
+        assert policies.get(name).untouched
+        assert policies.get(name).priority is (name == "vllm_priority")
+    for name in ("isrtf", "semantic"):
+        assert policies.get(name).predicts
     assert not policies.get("vllm").streams and policies.get("vllm").untouched
     assert policies.get("vllm_stream").streams and policies.get("vllm_stream").untouched
     assert policies.get("timely").streams and not policies.get("timely").untouched
@@ -161,7 +128,7 @@ def test_an_unknown_policy_names_the_nearest():
 
 
 def test_every_policy_module_registers():
-    for name in SEGMENTED:
+    for name in SEGMENTED + PREEMPTING:
         module = importlib.import_module(f"timely_llm.policies.{name}")
         assert policies.get(name).choose is module.choose
 
@@ -194,6 +161,54 @@ def test_the_baselines_keep_whom_they_have_and_take_the_others_in_order(name):
     some = [view(1), view(2), view(3, running=True), view(4, running=True)]
     assert policies.get(name).choose(0.0, some, state(3)).run == ("p3", "p4", "p1")
     assert policies.get(name).choose(0.0, some, state(3)).hold == ()
+
+
+def test_the_baseline_by_priority_keeps_whom_it_has_and_takes_the_most_urgent():
+    """vLLM lets nobody who waits displace one that runs."""
+    some = [
+        view(1, urgency=3),
+        view(2, urgency=1),
+        view(3, urgency=1),
+        view(4, urgency=4, running=True),
+        view(5, urgency=2, running=True),
+    ]
+    choose = policies.get("vllm_priority").choose
+    assert choose(0.0, some, state(4)).run == ("p5", "p4", "p2", "p3")
+    assert choose(0.0, some, state(2)).run == ("p5", "p4")
+
+
+# The rule of TimelyLLM's published code.
+
+
+def test_artifact_of_one_in_time_by_hand():
+    """4 tokens in 0.08 s: at the robot at 0.09, 0.91 s early."""
+    assert lateness(view(1), 0.0, state()) == pytest.approx(-0.91)
+    assert artifact(view(1), 0.0, state()) == pytest.approx(math.exp(-0.91))
+
+
+def test_artifact_of_a_late_one_by_hand():
+    """At the robot at 1.29: 0.29 s late at -2/s."""
+    assert artifact(view(1), 1.2, state()) == pytest.approx(1 - 2 * 0.29)
+    prompt = view(1, uncached=100)  # 0.01 s more
+    assert artifact(prompt, 1.2, state()) == pytest.approx(1 - 2 * 0.30)
+
+
+def test_the_artifact_does_not_ask_how_long_a_segment_takes_but_eq_4_does():
+    """Both are due with their delivery; one takes five times as long."""
+    flat = TimeUtility(0.0, 0.0, 1.0)
+    short = view(2, due=0.09, utility=flat)
+    long = view(1, due=0.41, utility=flat, tokens_left=20.0)
+    assert artifact(short, 0.0, state()) == pytest.approx(artifact(long, 0.0, state()))
+    assert priority(short, 0.0, state()) == pytest.approx(5 * priority(long, 0.0, state()))
+
+
+def test_whom_the_artifact_drops_goes_last_the_longest_overdue_first():
+    choose = policies.get("timely_artifact").choose
+    dropped = [view(1, due=-2.0), view(2, due=-3.0), view(3, due=0.0)]
+    assert all(artifact(one, 0.3, state()) <= 0 for one in dropped[:2])
+    assert artifact(dropped[2], 0.3, state()) == pytest.approx(1 - 2 * 0.39)
+    assert choose(0.3, dropped, state(2)).run == ("p3", "p2")
+    assert choose(0.3, dropped, state(4)).run == ("p3", "p2", "p1")
 
 
 # Eq. 4.
@@ -411,7 +426,7 @@ def urgent(number: int, now: float) -> View:
     return view(number, arrival=now, origin=now, due=now + 0.2, utility=utility)
 
 
-@pytest.mark.parametrize("name", SEGMENTED)
+@pytest.mark.parametrize("name", FAIR)
 def test_a_background_goal_is_served_under_a_flood_of_urgent_ones(name):
     utility = PRESETS[Urgency.BACKGROUND]
     victim = view(1, utility=utility, due=10.0)
@@ -424,7 +439,7 @@ def test_the_flood_does_keep_the_background_goal_waiting():
     assert waits("timely", victim, urgent) > 1.0
 
 
-@pytest.mark.parametrize("name", SEGMENTED)
+@pytest.mark.parametrize("name", FAIR)
 def test_a_goal_that_needs_much_memory_is_served_under_a_flood_of_small_ones(name):
     victim = view(1, due=1.0, uncached=900)
     assert waits(name, victim, urgent, memory=1000) <= 1.0 + PATIENCE + 0.5
