@@ -164,12 +164,23 @@ def _write(results: Results, json_file: Path | None, plots: Path | None) -> None
         json_file.write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
     _print(results)
     if plots is not None and results.measured:
-        from timely_llm.evaluation.plots import figures, page
+        _draw(results, plots)
 
-        for name, figure in figures(results.summaries(), results.kept()).items():
-            path = plots / f"{name}.html"
-            path.write_text(page(figure, name), encoding="utf-8")
-            print(path)
+
+def _draw(results: Results, folder: Path) -> None:
+    from timely_llm.bench_runs import burst_lanes
+    from timely_llm.evaluation import plots
+    from timely_llm.evaluation.burst_plot import timeline
+    from timely_llm.evaluation.plot_style import page
+
+    figures = plots.figures(results.summaries(), results.kept())
+    if not results.plan.model:
+        title, shown = burst_lanes(results)
+        figures["burst"] = timeline(shown, title)
+    for name, figure in figures.items():
+        path = folder / f"{name}.html"
+        path.write_text(page(figure, name), encoding="utf-8")
+        print(path)
 
 
 def _print(results: Results) -> None:

@@ -31,6 +31,7 @@ from timely_llm.evaluation.bench import (
 )
 from timely_llm.evaluation.bench_cells import DECODE_STEP
 from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, load_of
+from timely_llm.evaluation.burst import Lane, burst_of, lanes
 from timely_llm.processes import Interrupt
 
 Measure = Callable[[Cell, Conditions], Measured]
@@ -211,3 +212,27 @@ def _run_apart(results: Results, progress: Progress, interrupt: Interrupt) -> No
 
 def _measure_pair(pair: tuple[Cell, Conditions]) -> Measured:
     return bench_cells.measure(*pair)
+
+
+def burst_lanes(results: Results) -> tuple[str, dict[str, tuple[Lane, ...]]]:
+    """What is shown of one burst, the first of the grid's first workload and load: its title, and
+    the burst under vllm (else the worst policy) and under the best one."""
+    found = results.summaries()
+    first = found[0].cell
+    here = [s for s in found if (s.cell.engine, s.cell.workload, s.cell.load) == _place(first)]
+    here.sort(key=lambda s: s.utility)
+    low = next((s for s in here if s.cell.policy == "vllm"), here[0])
+    trace = bench_cells.trace_of(first.workload, first.seed, first.load)
+    burst = burst_of(trace, first.load)
+    shown = {
+        f"{s.cell.policy}, max batch {s.cell.max_batch}": lanes(
+            trace, bench_cells.setting_of(s.cell, results.conditions_of(first.engine)), burst
+        )
+        for s in (low, here[-1])
+    }
+    at = trace.arrivals[burst.start].at
+    return f"One burst of {first.workload} at load {first.load:g}, at {at:.1f} s", shown
+
+
+def _place(cell: Cell) -> tuple[str, str, float]:
+    return (cell.engine, cell.workload, cell.load)

@@ -36,7 +36,7 @@ def tables(found: Iterable[Summary], scales: Mapping[str, float]) -> Group:
     for (engine, workload, load), group in groups.items():
         title = (
             f"{workload} at load {load:g} on {engine}: {_seeds(group)}, "
-            f"{group[0].row['n'] / len(group[0].utilities):g} goals, at most {group[0].maximum:.3f} a goal"
+            f"{_goals(group[0]):g} goals, at most {group[0].maximum:.3f} a goal"
         )
         scale = scales.get(engine, 1.0)
         if scale != 1.0:
@@ -51,6 +51,11 @@ def _seeds(group: Sequence[Summary]) -> str:
     counts = sorted({len(one.utilities) for one in group})
     words = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     return f"{words} seed{'' if counts == [1] else 's'}"
+
+
+def _goals(one: Summary) -> float:
+    """Of a run; the mean of rows has the sum over all runs."""
+    return one.row["n"] / len(one.utilities)
 
 
 def _table(group: Sequence[Summary]) -> Table:

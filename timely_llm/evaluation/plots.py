@@ -1,7 +1,5 @@
-"""The figures of a bench, with plotly: each a page that needs nothing else. Pure.
-
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lines are
-told apart by symbol and dash as well, and carry their names.
+"""The figures of a bench, with plotly: utility and waiting over loads and batch sizes, response
+times. Pure; the timeline of a burst is in ``burst_plot.py``.
 """
 
 from __future__ import annotations
@@ -14,20 +12,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from timely_llm.evaluation.bench import Measured, Sample, Summary, interval
+from timely_llm.evaluation.plot_style import BOUND, dress, style_of
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star", "triangle-down")
-DASHES = ("solid", "dash", "dot", "dashdot")
-BOUND = "upper bound"
-_FONT = {"family": "Helvetica, Arial, sans-serif", "size": 14, "color": "#222222"}
-_GRID = "#E3E3E3"
 _LABEL_GAP = 0.045  # of a panel's height between two lines' names
 _PANEL = 380  # pixels
-
-
-def page(figure: go.Figure, name: str) -> str:
-    """``figure`` as HTML with everything in it; the same figure gives the same text."""
-    return figure.to_html(include_plotlyjs=True, full_html=True, div_id=name)
 
 
 def figures(
@@ -130,7 +118,7 @@ def _draw_lines(
         points = [(x, y, error) for x, y, error in points if y is not None]
         if not points:
             continue
-        style = _style(index, name)
+        style = style_of(index, name)
         figure.add_trace(
             go.Scatter(
                 x=[x for x, _, _ in points],
@@ -213,14 +201,14 @@ def responses(measured: Sequence[Measured], times: str) -> go.Figure:
             )
             figure.update_yaxes(range=[0, 1.02], tickformat=".0%", row=number, col=column)
         figure.update_yaxes(title_text="share of goals served", row=number, col=1)
-    _dress(figure, "Response times", 1000, 110 + _PANEL * len(rows))
+    dress(figure, "Response times", 1000, 110 + _PANEL * len(rows))
     figure.update_layout(showlegend=True, legend={"title": "policy", "groupclick": "togglegroup"})
     return figure
 
 
 def _distribution(own: Sequence[Sample], label: str, index: int, legend: bool) -> go.Scatter:
     served = sorted(sample.response for sample in own if sample.response is not None)
-    style = _style(index, label)
+    style = style_of(index, label)
     return go.Scatter(
         x=served,
         y=[(i + 1) / len(own) for i in range(len(served))],
@@ -238,37 +226,13 @@ def _distribution(own: Sequence[Sample], label: str, index: int, legend: bool) -
 
 def _panels(titles: Sequence[str], title: str) -> go.Figure:
     figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles)
-    _dress(figure, title, 170 + 520 * len(titles), 140 + _PANEL)
+    dress(figure, title, 170 + 520 * len(titles), 140 + _PANEL)
     return figure
-
-
-def _dress(figure: go.Figure, title: str, width: int, height: int) -> None:
-    figure.update_layout(
-        title={"text": title, "x": 0.02},
-        template="none",
-        font=_FONT,
-        width=width,
-        height=height,
-        margin={"l": 80, "r": 150, "t": 80, "b": 70},
-        hoverlabel={"bgcolor": "white"},
-    )
-    figure.update_xaxes(gridcolor=_GRID, zeroline=False, automargin=True)
-    figure.update_yaxes(gridcolor=_GRID, zeroline=False, automargin=True)
-
-
-def _style(index: int, name: str) -> dict[str, str]:
-    if name == BOUND:
-        return {"color": "#666666", "dash": "dash", "symbol": "line-ew"}
-    return {
-        "color": COLOURS[index % len(COLOURS)],
-        "dash": DASHES[index // len(COLOURS) % len(DASHES)],
-        "symbol": SYMBOLS[index % len(SYMBOLS)],
-    }
 
 
 def _marker(policy: str, group: Sequence[Summary]) -> dict[str, str]:
     order = list(dict.fromkeys(s.cell.policy for s in group))
-    style = _style(order.index(policy), policy)
+    style = style_of(order.index(policy), policy)
     return {"color": style["color"], "symbol": style["symbol"]}
 
 
