@@ -21,3 +21,8 @@ def share(*parts: str) -> Path:
         if folder.is_dir():
             return folder.joinpath(*parts)
     raise FileNotFoundError(f"no share/timely_llm beside or above {_PACKAGE}")
+
+
+def data(name: str) -> Path:
+    """The path of a file of published data, which lies inside the package wherever that is."""
+    return _PACKAGE / "data" / name

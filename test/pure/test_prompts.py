@@ -8,7 +8,7 @@ import pytest
 import timely_llm.paths
 from timely_llm.examples import examples
 from timely_llm.minispec import PlanChecker
-from timely_llm.paths import share
+from timely_llm.paths import data, share
 from timely_llm.prompts import PromptTemplate, TemplateError
 from timely_llm.skills import SkillSet
 
@@ -199,3 +199,8 @@ def test_share_of_a_checkout_and_of_an_install_space(tmp_path, monkeypatch):
         share("config")
     folder.mkdir(parents=True)
     assert share("config", "prompts") == folder / Path("config/prompts")
+    assert data("tasks.json") == package / "data" / "tasks.json"
+
+
+def test_published_data_lies_in_the_package():
+    assert data("lrtrace_tasks.json").is_file()

@@ -9,12 +9,12 @@ import random
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 
 from timely_llm.evaluation.trace import Task
 from timely_llm.minispec import Call
 from timely_llm.paths import share
+from timely_llm.paths import data as path_of
 from timely_llm.skills import SkillSet
 from timely_llm.utility import TimeUtility, Urgency
 
@@ -37,7 +37,6 @@ NAMES = (
 """Of the tasks, by their id: 0-4 normal and 5-7 urgent for the drone, 8-10 for the arm. Ids count
 from 0 as in the published file; the paper's Table 2 counts from 1."""
 
-_DATA = Path(__file__).resolve().parents[1] / "data"
 
 # Llama 3's pre-tokenizer, for ASCII: a word with the sign before it, up to three digits, signs.
 _PIECE = re.compile(r"[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+[\r\n]*|\s+")
@@ -71,7 +70,7 @@ def cut(text: str, count: int) -> tuple[str, ...]:
 
 def data(name: str) -> dict:
     """A JSON file of the published data."""
-    return json.loads((_DATA / name).read_text("utf-8"))
+    return json.loads(path_of(name).read_text("utf-8"))
 
 
 @cache

@@ -20,7 +20,7 @@ from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.fleet import Fleet
 from timely_llm.latency import PRESETS as PACES
 from timely_llm.latency import StepLatency
-from timely_llm.paths import share
+from timely_llm.paths import data, share
 from timely_llm.planner import Planner
 from timely_llm.prompts import PromptTemplate
 from timely_llm.ros.declare import ParameterError
@@ -114,15 +114,15 @@ def _engine(values: dict[str, Any], model: str, policy: policies.Policy) -> Engi
 
 
 def _published_tasks() -> Path:
-    return share("timely_llm", "data", "lrtrace_tasks.json")
+    return data("lrtrace_tasks.json")
 
 
 def _script(path: Path) -> Callable[[GenerationRequest], list[str]]:
     """What the simulated engine answers: from a YAML or JSON file whose ``tasks`` are pairs of
     ``task`` (an instruction) and ``plan``."""
     try:
-        data = yaml.safe_load(path.read_text())
-        plans = {_words(entry["task"]): entry["plan"] for entry in data["tasks"]}
+        tasks = yaml.safe_load(path.read_text())["tasks"]
+        plans = {_words(entry["task"]): entry["plan"] for entry in tasks}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise ParameterError(f"parameter 'model': {path} is no file of tasks: {error}") from error
 
