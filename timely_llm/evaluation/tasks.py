@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from timely_llm.evaluation.trace import Task
 from timely_llm.minispec import Call
-from timely_llm.paths import share
 from timely_llm.paths import data as path_of
+from timely_llm.paths import share
 from timely_llm.skills import SkillSet
 from timely_llm.utility import TimeUtility, Urgency
 
