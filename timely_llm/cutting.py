@@ -27,7 +27,10 @@ class Cut(NamedTuple):
 
 
 class Cutter(Protocol):
-    """Cuts one growing answer."""
+    """Cuts one growing answer. Its next ``quiet`` tokens are known to complete no segment: 0 unless
+    the answer is known beforehand."""
+
+    quiet: int
 
     def feed(self, text: str, last: bool = False) -> Iterator[Cut]:
         """The segments that ``text`` completes, in order; with ``last`` the rest too, which may be
@@ -53,6 +56,8 @@ class TextKind:
 
 class PlanCutter:
     """A plan for a robot with ``skills``: every segment ends behind a timed call."""
+
+    quiet = 0
 
     def __init__(self, skills: SkillSet) -> None:
         self._skills = skills
@@ -83,6 +88,8 @@ class PlanCutter:
 
 class TextCutter:
     """Plain text by its kind's rule: each segment is one call, to read it. Every text is sound."""
+
+    quiet = 0
 
     def __init__(self, kind: TextKind) -> None:
         self._kind = kind

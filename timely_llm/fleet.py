@@ -71,12 +71,14 @@ class Robot:
 
 class Fleet:
     """All robots by id. ``kinds`` are the skill sets known by name; ``sessions`` yields session
-    ids that no other start of the planner gives out."""
+    ids that no other start of the planner gives out. Robots of one kind share what is learned about
+    the lengths of their segments."""
 
     def __init__(self, kinds: Mapping[str, SkillSet], sessions: Callable[[], int]) -> None:
         self.kinds = dict(kinds)
         self.robots: dict[str, Robot] = {}
         self._sessions = sessions
+        self._lengths: dict[str, SegmentLength] = {}
 
     def __iter__(self) -> Iterator[Robot]:
         return iter(self.robots.values())
@@ -132,7 +134,9 @@ class Fleet:
 
     def add(self, **fields) -> Robot:
         """Make a robot known under a session of its own."""
-        robot = Robot(session=self._sessions(), **fields)
+        kind = fields["skills"].kind
+        lengths = self._lengths.setdefault(kind, SegmentLength())
+        robot = Robot(session=self._sessions(), lengths=lengths, **fields)
         self.robots[robot.robot_id] = robot
         return robot
 

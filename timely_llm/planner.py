@@ -7,21 +7,21 @@ the same object; they differ in the engine, the clock, and who carries out the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from timely_llm import events as ev
-from timely_llm import intake, probes, registration, reports
+from timely_llm import intake, leaps, probes, registration, reports
 from timely_llm.counts import Counts, counts_of
 from timely_llm.cutting import Cut, MakeCutter
-from timely_llm.engine.base import Engine, EngineDead, EngineError, Output, StepResult
+from timely_llm.engine.base import Engine, EngineDead, EngineError, Leap, Output, StepResult
 from timely_llm.fleet import Fleet, Robot
 from timely_llm.generation import Generation, Move, State
 from timely_llm.goals import PlannerConfig
 from timely_llm.latency_estimate import LatencyEstimate
 from timely_llm.messages import ErrorCode, PlanEventType
 from timely_llm.minispec import PlanError
-from timely_llm.plans import Plans, Writing
+from timely_llm.plans import Plans
 from timely_llm.policies import Decision, EngineState, Policy, View
 from timely_llm.predictors import WINDOW, PastLengths, Predictor
 from timely_llm.prompts import PromptTemplate
@@ -47,12 +47,14 @@ _HANDLERS: dict[type, Callable[[Plans, ev.Event, float], None]] = {
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One turn of the loop: what is to be done, whether the engine was busy and for how long (s),
-    and, where it was not, when to turn again at the latest (None: at the next event)."""
+    and, where it was not, when to turn again at the latest (None: at the next event). ``ended`` is
+    when it was over, in s."""
 
     commands: list[ev.Command]
     busy: bool
     duration: float = 0.0
     wake_at: float | None = None
+    ended: float = 0.0
 
 
 class Planner:
@@ -83,6 +85,8 @@ class Planner:
         self.latency = LatencyEstimate(latency or StepLatency(0.02, per_prefill_token=1e-4))
         self.last_step = StepResult()
         self.steps = 0
+        self.busy = 0.0  # s, of all steps
+        self._ran: tuple[str, ...] = ()  # the last run set
         self.recomputed_tokens = 0
         self.failure: EngineDead | None = None
 
@@ -91,32 +95,44 @@ class Planner:
         _HANDLERS[type(event)](self.plans, event, now)
         return self.plans.drain()
 
-    def run_once(self, now: float) -> Turn:
-        """One turn of the loop: schedule, step, detect, dispatch."""
-        reports.expire(self.plans, now)
+    def run_once(self, now: float, until: float = -math.inf) -> Turn:
+        """One turn of the loop: schedule, step, detect, dispatch.
+
+        Up to ``until``, when the next event is known to come (s), a simulated engine takes steps
+        together that the policy's choice outlasts.
+        """
+        plans, begun = self.plans, now
+        reports.expire(plans, now)
         decision = self._schedule(now)
         if not decision.run and not self.engine.pending:
-            return Turn(self.plans.drain(), False, wake_at=self._wake_at(decision.wake_at))
+            return Turn(plans.drain(), False, wake_at=self._wake_at(decision.wake_at), ended=now)
+        if now < until:
+            leapt = leaps.leap(self.engine, plans, decision, now, until)
+            if leapt.durations:
+                now = self._leapt(leapt, now)
+                if now >= until or not leapt.roomy:
+                    return Turn(plans.drain(), True, now - begun, ended=now)
         try:
             step = self.engine.step(
                 decision.run, decision.hold, decision.evict, decision.prefill_budget
             )
         except EngineError as error:
             self._engine_failed(error, now)
-            again = now + RETRY if self.plans.writing else None
-            return Turn(self.plans.drain(), False, wake_at=self._wake_at(again))
+            again = now + RETRY if plans.writing else None
+            return Turn(plans.drain(), False, wake_at=self._wake_at(again), ended=now)
         now += step.duration
         self._account(step, now)
         for plan_id, output in step.outputs.items():
-            if plan_id in self.plans.pins:
-                self.plans.pins.settle(plan_id, output.finish != "error")
-            elif plan_id in self.plans.probes:
-                probes.written(self.plans, plan_id, output)
-            elif plan_id in self.plans.writing:
+            if plan_id in plans.writing:
                 self._written(plan_id, output, step, now)
+            elif plan_id in plans.pins:
+                plans.pins.settle(plan_id, output.finish != "error")
+                plans.views.touch_all()
+            elif plan_id in plans.probes:
+                probes.written(plans, plan_id, output)
         if not step.scheduled and not step.outputs:  # nobody could be computed: no busy loop
-            return Turn(self.plans.drain(), False, wake_at=self._wake_at(now + RETRY))
-        return Turn(self.plans.drain(), True, step.duration)
+            return Turn(plans.drain(), False, wake_at=self._wake_at(now + RETRY), ended=now)
+        return Turn(plans.drain(), True, now - begun, ended=now)
 
     def counts(self) -> Counts:
         """A snapshot for people."""
@@ -133,18 +149,25 @@ class Planner:
         """The policy's choice, with the states that follow from it, and with the fixed prompts
         that are still to be computed behind it."""
         plans = self.plans
-        views = [self._view(plans.live[plan_id], w) for plan_id, w in plans.writing.items()]
+        views = plans.views.all(self._view)
         decision = self.policy.choose(now, views, self._engine_state()) if views else Decision()
-        run = set(decision.run)
-        for plan_id in plans.writing:
-            plan = plans.live[plan_id]
-            if plan_id in run:
-                if plan.state is not State.RUNNING:
-                    self._runs(plan, now)
-            elif plan.state is State.RUNNING:
+        for plan in self._changing(decision.run):
+            if plan.state is State.RUNNING:
                 plan.move(Move.SUSPEND)
                 self._report(plan, PlanEventType.SUSPENDED, now)
+            else:
+                self._runs(plan, now)
+            plans.views.touch(plan.plan_id)
+        self._ran = decision.run
         return self._with_probes(self._with_pins(decision))
+
+    def _changing(self, run: Sequence[str]) -> list[Generation]:
+        """Who begins to run now and who no longer does, in order of arrival."""
+        live, chosen = self.plans.live, set(run)
+        begin = [live[name] for name in run if live[name].state is not State.RUNNING]
+        rest = [live[name] for name in self._ran if name in live and name not in chosen]
+        end = [plan for plan in rest if plan.state is State.RUNNING]
+        return sorted(begin + end, key=lambda plan: plan.number) if begin or end else []
 
     def _with_pins(self, decision: Decision) -> Decision:
         """Fixed prompts that are still to be computed go last, in chunks, and not beside the
@@ -171,8 +194,9 @@ class Planner:
             budget += sum(probe.uncached for probe in asked.values())
         return replace(decision, run=(*asked, *decision.run), prefill_budget=budget)
 
-    def _view(self, plan: Generation, writing: Writing) -> View:
-        plans, robot = self.plans, writing.robot
+    def _view(self, plan_id: str) -> View:
+        plans = self.plans
+        plan, robot = plans.live[plan_id], plans.writing[plan_id].robot
         if self.predictor is not None and plan.tokens >= plan.predict_at:
             rest = self.predictor.remaining(sight_of(plan, robot.skills.kind))
             plan.predicted, plan.predict_at = plan.tokens + rest, plan.tokens + WINDOW
@@ -201,8 +225,11 @@ class Planner:
         plans = self.plans
         self.last_step = step
         self.steps += 1
+        self.busy += step.duration
         self.recomputed_tokens += step.recomputed_tokens
         decoding = context = 0
+        plans.views.touch_all(step.scheduled)
+        plans.views.touch_all(step.evicted)
         for plan_id, count in step.scheduled.items():
             plan = plans.live.get(plan_id)
             if plan is None:  # of a robot's question, or of a fixed prompt
@@ -227,6 +254,20 @@ class Planner:
                 plan.uncached = plan.prompt_tokens + plan.tokens - cached
                 self._report(plan, PlanEventType.EVICTED, now)
 
+    def _leapt(self, leapt: Leap, now: float) -> float:
+        """Account for steps that were taken together; when they were over, in s."""
+        lives = [self.plans.live[plan_id] for plan_id in leapt.texts]
+        context = sum(plan.prompt_tokens + plan.tokens for plan in lives)
+        for duration in leapt.durations:
+            now += duration
+            self.busy += duration
+            self.latency.observe(len(lives), 0, context, duration)
+            context += len(lives)
+        self.steps += len(leapt.durations)
+        leaps.write(self.plans, leapt, now)
+        self.last_step = replace(self.last_step, kv_blocks_used=leapt.kv_blocks_used)
+        return now
+
     # Detect.
 
     def _written(self, plan_id: str, output: Output, step: StepResult, now: float) -> None:
@@ -239,6 +280,7 @@ class Planner:
         plan.segment_tokens += output.tokens
         plan.step_times.append(step.duration)
         plan.last_token = now
+        self.plans.views.touch(plan_id)
         # A token may come out of an engine that has evicted its plan since.
         plan.uncached = plan.uncached + output.tokens if plan.state is State.EVICTED else 0
         if output.finish in ("length", "error"):
@@ -251,8 +293,7 @@ class Planner:
             self.plans.stop(plan, ErrorCode.INVALID_PLAN, str(error), now)
             return
         if output.finish == "stop":
-            plan.move(Move.FINISH)
-            self.plans.writing.pop(plan_id)
+            self.plans.written(plan)
             if self.predictor is not None:
                 self.predictor.ended(sight_of(plan, writing.robot.skills.kind))
 

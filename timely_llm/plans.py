@@ -34,6 +34,7 @@ from timely_llm.messages import (
 )
 from timely_llm.pins import Pins
 from timely_llm.prompts import PromptTemplate, TemplateError
+from timely_llm.views import Views
 
 _FEEDBACK = {
     State.QUEUED: FeedbackState.QUEUED,
@@ -87,6 +88,7 @@ class Plans:
         self._told = told
         self.live: dict[str, Generation] = {}
         self.writing: dict[str, Writing] = {}
+        self.views = Views()
         self.pins = Pins(engine, config.max_tokens)
         self.probes: dict[str, Probe] = {}
         self.out: list[ev.Command] = []
@@ -160,6 +162,7 @@ class Plans:
         plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
         cutter = self._make_cutter(robot.skills, plan.plan_id)
         self.writing[plan.plan_id] = Writing(robot, cutter)
+        self.views.add(plan.plan_id)
         self.feedback(plan, now)
 
     def _submit(self, plan: Generation, robot: Robot) -> None:
@@ -215,8 +218,11 @@ class Plans:
             step_times=tuple(plan.step_times),
         )
         self.feedback(plan, now, text)
-        if plan.segment_tokens:
-            robot.lengths.observe(plan.segment_tokens)
+        self.views.touch(plan.plan_id)
+        if plan.segment_tokens and robot.lengths.observe(plan.segment_tokens):
+            self.views.touch_all(
+                other for other, w in self.writing.items() if w.robot.lengths is robot.lengths
+            )
         plan.segment_tokens = 0
         plan.step_times.clear()
 
@@ -228,7 +234,14 @@ class Plans:
     def leave_engine(self, plan: Generation) -> None:
         """Nothing more of ``plan`` is to be written."""
         if self.writing.pop(plan.plan_id, None) is not None:
+            self.views.drop(plan.plan_id)
             self.engine.abort(plan.plan_id)
+
+    def written(self, plan: Generation) -> None:
+        """``plan`` is written to its end."""
+        plan.move(Move.FINISH)
+        del self.writing[plan.plan_id]
+        self.views.drop(plan.plan_id)
 
     def stop(
         self, plan: Generation, code: ErrorCode, error: str, now: float, *, tell: bool = True

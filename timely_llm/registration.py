@@ -8,7 +8,6 @@ from timely_llm import events as ev
 from timely_llm import reports
 from timely_llm.engine.base import EngineDead, EngineError, GenerationRequest
 from timely_llm.fleet import Refused, Robot
-from timely_llm.latency import SegmentLength
 from timely_llm.messages import ErrorCode, SegmentCommand
 from timely_llm.plans import Plans
 from timely_llm.prompts import TemplateError
@@ -38,7 +37,6 @@ def register_robot(plans: Plans, event: ev.RegisterRobot, now: float) -> None:
         namespace=event.robot_namespace or f"/{event.robot_id}",
         instance=event.instance,
         registered=now,
-        lengths=SegmentLength(),
         last_heard=now,
     )
     plans.look_at(reports.lost_at(plans, robot))

@@ -35,6 +35,7 @@ def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> N
     plan = plans.live.get(report.plan_id)
     if plan is not None and plan.goal.robot_id == robot.robot_id and plan.segments:
         _REPORTS[report.state](plans, robot, plan, report, now)
+        plans.views.touch(report.plan_id)
     elif report.state in (ExecutionState.STARTED, ExecutionState.RUNNING):
         # It executes what is over here: a command to stop was lost.
         plans.command(robot, SegmentCommand.CANCEL, report.plan_id, now)

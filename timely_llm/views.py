@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from timely_llm.generation import Generation, State
 from timely_llm.goals import urgency_of
 from timely_llm.latency import SegmentLength
@@ -51,3 +53,40 @@ def sight_of(plan: Generation, kind: str) -> Sight:
         text="".join(plan.text),
         tokens=plan.tokens,
     )
+
+
+class Views:
+    """The views of all plans that are being written, in the order in which they were begun.
+
+    A view is made anew only where ``touch`` said that its plan has changed, so that a plan that
+    waits costs nothing.
+    """
+
+    def __init__(self) -> None:
+        self._views: dict[str, View | None] = {}
+        self._stale: set[str] = set()
+
+    def add(self, plan_id: str) -> None:
+        """A plan's writing begins."""
+        self._views[plan_id] = None
+        self._stale.add(plan_id)
+
+    def drop(self, plan_id: str) -> None:
+        """It is over. One that is not known is nothing."""
+        self._views.pop(plan_id, None)
+
+    def touch(self, plan_id: str) -> None:
+        """What its view shows has changed, or may have."""
+        self._stale.add(plan_id)
+
+    def touch_all(self, plan_ids: Iterable[str] | None = None) -> None:
+        """All of these have changed; None: all that there are."""
+        self._stale.update(self._views if plan_ids is None else plan_ids)
+
+    def all(self, make: Callable[[str], View]) -> list[View]:
+        """Every view; ``make`` makes those anew that are out of date."""
+        if self._stale:
+            for plan_id in sorted(self._stale & self._views.keys()):
+                self._views[plan_id] = make(plan_id)
+            self._stale.clear()
+        return list(self._views.values())

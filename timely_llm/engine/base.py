@@ -137,6 +137,20 @@ class StepResult:
     kv_blocks_total: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Leap:
+    """Steps taken together, each of which gave every generation of the run set one token.
+
+    ``durations`` (s) one a step, ``texts`` by request id; afterwards the KV cache has
+    ``kv_blocks_used`` in use and room for a token more of each without an eviction if ``roomy``.
+    """
+
+    durations: tuple[float, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    kv_blocks_used: int = 0
+    roomy: bool = False
+
+
 class Engine(Protocol):
     """A language model that advances a chosen set of generations one step at a time."""
 

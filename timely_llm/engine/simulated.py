@@ -14,6 +14,7 @@ from timely_llm.engine.base import (
     DuplicateRequest,
     EngineInfo,
     GenerationRequest,
+    Leap,
     Output,
     PromptTooLong,
     StepResult,
@@ -273,6 +274,54 @@ class SimulatedEngine:
             kv_blocks_used=self._used,
             kv_blocks_total=self.info.kv_blocks,
         )
+
+    def leap(self, run: Sequence[str], steps: int, now: float, until: float) -> Leap:
+        """Up to ``steps`` steps of ``run`` together, as ``step`` would take them one by one, the
+        last one being the first that ends at ``until`` or later (s).
+
+        None are taken unless all of ``run`` decode, go on behind them and find blocks.
+        """
+        lives = [self._live.get(name) for name in run]
+        if not lives or len(lives) > self.info.max_batch or self._lag:
+            return Leap()
+        for live in lives:
+            if live is None or not live.room or live.computed < max(live.prompt, live.highest):
+                return Leap()
+            steps = min(steps, self._before_end(live))
+        if steps < 1 or self._lacking(lives, steps):
+            return Leap()
+        context = sum(live.computed + 1 for live in lives)
+        durations: list[float] = []
+        while len(durations) < steps and now < until:
+            duration = self._latency(len(lives), 0, context)
+            durations.append(duration)
+            now += duration
+            context += len(lives)
+        texts = {live.request.id: self._pass(live, len(durations)) for live in lives}
+        return Leap(tuple(durations), texts, self._used, not self._lacking(lives, 1))
+
+    def _before_end(self, live: _Live) -> int:
+        """Tokens of its answer before the one that ends it."""
+        length = len(live.script) + self._end_token
+        return min(length, live.request.max_tokens) - live.generated - 1
+
+    def _lacking(self, lives: Sequence[_Live], tokens: int) -> bool:
+        """Whether blocks run out with ``tokens`` more of each."""
+        size = self.info.block_size
+        need = sum(max(0, -(-(live.computed + tokens - live.room) // size)) for live in lives)
+        return self._used + need > self.info.kv_blocks
+
+    def _pass(self, live: _Live, tokens: int) -> str:
+        """Write ``tokens`` more of an answer; their text."""
+        first = live.generated
+        live.generated += tokens
+        live.computed = live.highest = live.computed + tokens
+        size = self.info.block_size
+        need = max(0, -(-(live.computed - live.room) // size))
+        self._used += need
+        live.blocks += need
+        live.room += need * size
+        return "".join(live.script[first : live.generated])
 
     def _compute(self, step: _Step, budget: int | None) -> None:
         """Decodes first: no prompt beside them may take their place; then prompts, by budget."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from timely_llm import instructions as code
 from timely_llm.cutting import Cut, TextKind, make_cutter
@@ -32,25 +32,43 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class KnownPlan:
     """An answer, cut: ``cuts`` by token. ``actions`` in order, every condition taken as true; the
-    plan is over behind them, once the robot has the segment ``ends``."""
+    plan is over behind them, once the robot has the segment ``ends``. ``quiet``: how many tokens
+    from each one on complete no segment, and 0 behind the last."""
 
     cuts: tuple[tuple[Cut, ...], ...]
     actions: tuple[Action, ...]
     ends: int
     calls: int
+    quiet: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        quiet = [0]
+        for cuts in reversed(self.cuts):
+            quiet.append(0 if cuts else quiet[-1] + 1)
+        object.__setattr__(self, "quiet", tuple(reversed(quiet)))
 
 
 class Playback:
-    """The cutter of one goal whose answer is known. Fed a token at a time."""
+    """The cutter of one goal whose answer is known. Fed a token at a time, or ``skip``ped over
+    quiet ones."""
+
+    __slots__ = ("_plan", "_token", "quiet")
 
     def __init__(self, plan: KnownPlan) -> None:
-        self._cuts = plan.cuts
+        self._plan = plan
         self._token = 0
+        self.quiet = plan.quiet[0]
 
     def feed(self, text: str, last: bool = False) -> Sequence[Cut]:
         token = self._token
         self._token = token + 1
-        return self._cuts[token]
+        self.quiet = self._plan.quiet[token + 1]
+        return self._plan.cuts[token]
+
+    def skip(self, tokens: int) -> None:
+        """Over ``tokens`` that complete no segment."""
+        self._token += tokens
+        self.quiet -= tokens
 
 
 def read(task: Task, kind: SkillSet | TextKind) -> KnownPlan:

@@ -31,7 +31,6 @@ from timely_llm.evaluation.tasks import published, skill_sets
 from timely_llm.evaluation.trace import Task, Trace
 from timely_llm.fleet import Fleet
 from timely_llm.goals import Limits, PlannerConfig
-from timely_llm.latency import SegmentLength
 from timely_llm.messages import Segment, SegmentCommand
 from timely_llm.planner import Planner, Turn
 from timely_llm.predictors import Predictor
@@ -289,7 +288,6 @@ class RealReplay(Replay):
             namespace="",
             instance="",
             registered=0.0,
-            lengths=SegmentLength(),
             last_heard=0.0,
             last_sequence=0,
         )

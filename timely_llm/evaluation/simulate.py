@@ -26,7 +26,6 @@ from timely_llm.evaluation.trace import Arrival, Task, Trace
 from timely_llm.fleet import Fleet
 from timely_llm.generation import Generation
 from timely_llm.goals import Limits, PlannerConfig
-from timely_llm.latency import SegmentLength
 from timely_llm.messages import Execution, PlanEvent, PlanGoal, PlanResult, Segment
 from timely_llm.planner import Planner
 from timely_llm.predictors import Noisy, Oracle, Predictor
@@ -51,6 +50,7 @@ class Setting:
     replace the engine's and the package's own. With ``timeline`` the run keeps all plan events.
     ``cut`` is the end of the run, behind the last arrival. ``predictor`` makes what a policy asks
     for predictions; by default past lengths. ``oracle`` and ``noisy`` of this module fit.
+    Without ``together`` steps are taken one by one, which gives the same and takes longer.
     """
 
     policy: str
@@ -65,6 +65,7 @@ class Setting:
     timeline: bool = False
     cut: float = 60.0
     predictor: Callable[[Trace], Predictor] | None = None
+    together: bool = True
 
     def __post_init__(self) -> None:
         for name in ("network", "plan_overhead", "decision_overhead", "cut"):
@@ -203,6 +204,7 @@ class Replay:
             pins.add(GenerationRequest(_pin(kind), planner.plans.number(), kind, None))
         while pins.missing:
             planner.run_once(0.0)
+        planner.steps, planner.busy = 0, 0.0
 
     def _script(self, request: GenerationRequest) -> Sequence[str]:
         return self.arrivals[int(request.id)].task.tokens
@@ -221,18 +223,23 @@ class Replay:
         while True:
             self._happen(now)
             begin = now + self._overhead()
-            turn = planner.run_once(begin)
+            turn = planner.run_once(begin, self._next_event())
             if turn.busy:
-                self.steps += 1
-                self.busy += turn.duration
-                now = begin + turn.duration
+                now = turn.ended
             self._carry_out(turn.commands, now)
             if not turn.busy:
                 wake = min(turn.wake_at or math.inf, self._heap[0][0] if self._heap else math.inf)
                 now = max(now, wake)
             if now >= self.cut_at:
                 break
+        self.steps, self.busy = planner.steps, planner.busy
         return self._result()
+
+    def _next_event(self) -> float:
+        """Until when steps may be taken together, in s."""
+        if not self.setting.together:
+            return -math.inf
+        return min(self._heap[0][0], self.cut_at) if self._heap else self.cut_at
 
     def _overhead(self) -> float:
         """What deciding and segmenting cost before this step, in s."""
@@ -300,7 +307,6 @@ class Replay:
             namespace="",
             instance="",
             registered=0.0,
-            lengths=SegmentLength(),
             last_heard=0.0,
             last_sequence=0,
         )

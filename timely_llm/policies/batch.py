@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from timely_llm.policies import Decision, EngineState, View
 
+by_number = attrgetter("number")
 MOST_TOKENS = 1e9  # of a segment; keeps sums of tokens whole numbers
 
 
@@ -48,6 +51,20 @@ def admits(urgent: View | None, size: int, extra: View, now: float, state: Engin
     return now + worst_time(urgent, state, size + 1) + beside + urgent.network <= urgent.due
 
 
+def settled(views: Sequence[View], state: EngineState) -> Decision | None:
+    """The choice where nobody's rank matters: all places are taken by generations inside a segment,
+    or everyone is. None where there is something to choose, or where KV blocks may run out."""
+    batch = [view for view in views if view.running and view.mid_segment]
+    if len(batch) < min(state.max_batch, len(views)) or len(batch) > state.max_batch:
+        return None
+    if sum(kv_needed(view) for view in batch) > state.kv_tokens_free or any(
+        view.uncached for view in batch
+    ):
+        return None
+    batch.sort(key=by_number)
+    return Decision(run=tuple(view.id for view in batch), stands=math.inf)
+
+
 def fill(
     ranked: Iterable[View],
     now: float,
@@ -56,7 +73,8 @@ def fill(
     admission: bool = True,
     overdue: int = 0,
 ) -> Decision:
-    """The batch from generations ranked best first. Inside a segment nobody is interrupted.
+    """The batch from generations ranked best first. Inside a segment nobody is interrupted; those
+    go on in order of arrival, before whoever begins.
 
     Nobody has a veto against the first ``overdue`` of ``ranked``. Whoever lacks KV memory is waited
     for: nobody behind it begins a segment, so that those who run make room in the end. Everyone
@@ -64,6 +82,7 @@ def fill(
     """
     ranked = list(ranked)
     batch = [view for view in ranked if view.running and view.mid_segment][: state.max_batch]
+    batch.sort(key=by_number)
     chosen = {view.number for view in batch}
     free = state.kv_tokens_free - sum(kv_needed(view) for view in batch)
     urgent = most_urgent(batch, now, state) if admission else None

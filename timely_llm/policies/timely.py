@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import fill
+from timely_llm.policies.batch import fill, settled
 
 UTILITY_FLOOR = 0.05
 # s behind its due time. Past its cutoff a goal has no density left, while its utility goes on
@@ -49,6 +49,8 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     the longest overdue first, past any veto. It waits at most for the segments being written and
     for those overdue before it.
     """
+    if decision := settled(views, state):
+        return decision
     overdue = sum(view.due + PATIENCE < now for view in views)
 
     def rank(view: View) -> tuple[bool, float, int]:
