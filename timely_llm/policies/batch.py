@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
 from timely_llm.policies import Decision, EngineState, View
@@ -51,10 +51,18 @@ def admits(urgent: View | None, size: int, extra: View, now: float, state: Engin
     return now + worst_time(urgent, state, size + 1) + beside + urgent.network <= urgent.due
 
 
-def settled(views: Sequence[View], state: EngineState) -> Decision | None:
-    """The choice where nobody's rank matters: all places are taken by generations inside a segment,
-    or everyone is. None where there is something to choose, or where KV blocks may run out."""
-    batch = [view for view in views if view.running and view.mid_segment]
+def in_segment(view: View) -> bool:
+    """It is being written and inside a segment."""
+    return view.running and view.mid_segment
+
+
+def settled(
+    views: Sequence[View], state: EngineState, stays: Callable[[View], bool] = in_segment
+) -> Decision | None:
+    """The choice where nobody's rank matters: all places are taken by generations that stay, being
+    inside a segment, or everyone is. None where there is something to choose, or where KV blocks
+    may run out."""
+    batch = [view for view in views if stays(view)]
     if len(batch) < min(state.max_batch, len(views)) or len(batch) > state.max_batch:
         return None
     if sum(kv_needed(view) for view in batch) > state.kv_tokens_free or any(
@@ -81,7 +89,7 @@ def fill(
     else keeps its KV blocks and gives them up in reverse rank.
     """
     ranked = list(ranked)
-    batch = [view for view in ranked if view.running and view.mid_segment][: state.max_batch]
+    batch = [view for view in ranked if in_segment(view)][: state.max_batch]
     batch.sort(key=by_number)
     chosen = {view.number for view in batch}
     free = state.kv_tokens_free - sum(kv_needed(view) for view in batch)

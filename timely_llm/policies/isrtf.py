@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import preempting, tokens_to_end
+from timely_llm.policies.batch import preempting, settled, tokens_to_end
 from timely_llm.predictors import WINDOW
 
 
@@ -30,6 +30,12 @@ def in_window(view: View) -> bool:
 
 @register("isrtf", predicts=True)
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
-    """Open windows first, then the shortest predicted rest."""
-    ranked = sorted(views, key=lambda v: (not in_window(v), tokens_to_end(v), v.number))
-    return preempting(ranked, state)
+    """Open windows first, in order of arrival, then the shortest predicted rest."""
+    if decision := settled(views, state, in_window):
+        return decision
+
+    def rank(view: View) -> tuple[bool, float, int]:
+        opened = in_window(view)
+        return not opened, 0.0 if opened else tokens_to_end(view), view.number
+
+    return preempting(sorted(views, key=rank), state)

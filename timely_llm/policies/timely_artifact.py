@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import fill
+from timely_llm.policies.batch import fill, settled
 
 _LATEST = 1e12  # s; keeps the product finite whatever step times were measured
 
@@ -39,6 +39,8 @@ def priority(view: View, now: float, state: EngineState) -> float:
 @register("timely_artifact")
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """Highest priority first, as many as batch admission lets in."""
+    if decision := settled(views, state):
+        return decision
 
     def rank(view: View) -> tuple[bool, float, int]:
         value = priority(view, now, state)
