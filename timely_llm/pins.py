@@ -9,10 +9,12 @@ from timely_llm.engine.base import Engine, GenerationRequest
 
 @dataclass(slots=True)
 class Pin:
-    """A fixed prompt: its length in tokens, and whether it is computed."""
+    """A fixed prompt: its length in tokens, whether it is computed, and then how many of its tokens
+    others share."""
 
     tokens: int
     done: bool = False
+    cached: int = 0
 
 
 class Pins:
@@ -38,7 +40,8 @@ class Pins:
     def settle(self, key: str, done: bool) -> None:
         """It is computed, or it cannot be: its robots' plans then compute it each."""
         if done:
-            self._pins[key].done = True
+            pin = self._pins[key]
+            pin.done, pin.cached = True, self._shared(pin.tokens)
         else:
             self.drop(key)
 
@@ -51,7 +54,7 @@ class Pins:
         """Tokens of a fixed prompt that are in the cache and stay there, in whole blocks: others
         share no more."""
         pin = self._pins.get(key)
-        return self._shared(pin.tokens) if pin and pin.done else 0
+        return pin.cached if pin else 0
 
     def tokens(self, key: str) -> int:
         """Length of a fixed prompt, in the cache or not yet; 0 for one that is not kept."""

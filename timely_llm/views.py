@@ -14,30 +14,34 @@ from timely_llm.predictors import Sight
 def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: float) -> View:
     """``plan`` as a policy sees it. ``pinned`` tokens of its prompt are in the cache for good;
     ``network`` is the time in s that a segment takes to its robot."""
-    first = not plan.segments
-    held = plan.prompt_tokens - pinned + plan.tokens - plan.uncached
-    holds = plan.begun and plan.state is not State.EVICTED
+    goal, horizon = plan.goal, plan.horizon.end
+    first, begun, written, uncached = not plan.segments, plan.begun, plan.tokens, plan.uncached
+    in_segment = plan.segment_tokens
+    kv_tokens = 0
+    if begun and plan.state is not State.EVICTED:
+        kv_tokens = max(1, plan.prompt_tokens - pinned + written - uncached)
+    # By position: the fields of ``View`` in their order, which is three times as fast.
     return View(
-        id=plan.plan_id,
-        number=plan.number,
-        segment=len(plan.segments),
-        arrival=plan.arrival,
-        origin=plan.arrival if first else plan.horizon.end,
-        due=plan.arrival + plan.utility.ert if first else plan.horizon.end,
-        utility=plan.utility if first else plan.later,
-        urgency=urgency_of(plan.goal),
-        tokens_left=max(1.0, lengths.mean - plan.segment_tokens),
-        worst_tokens_left=max(1.0, lengths.worst - plan.segment_tokens),
-        uncached=plan.uncached,
-        kv_tokens=max(1, held) if holds else 0,
-        running=plan.state is State.RUNNING,
-        mid_segment=plan.segment_tokens > 0 or (plan.begun and first),
-        network=network,
-        ttft=plan.goal.ttft,
-        tpot=plan.goal.tpot,
-        written=plan.tokens,
-        first_token=plan.first_token,
-        predicted=max(1.0, plan.predicted - plan.tokens) if plan.predicted >= 0 else -1.0,
+        plan.plan_id,
+        plan.number,
+        len(plan.segments),
+        plan.arrival,
+        plan.arrival if first else horizon,
+        plan.arrival + plan.utility.ert if first else horizon,
+        plan.utility if first else plan.later,
+        urgency_of(goal),
+        max(1.0, lengths.mean - in_segment),
+        max(1.0, lengths.worst - in_segment),
+        uncached,
+        kv_tokens,
+        plan.state is State.RUNNING,
+        in_segment > 0 or (begun and first),
+        network,
+        goal.ttft,
+        goal.tpot,
+        written,
+        plan.first_token,
+        max(1.0, plan.predicted - written) if plan.predicted >= 0 else -1.0,
     )
 
 

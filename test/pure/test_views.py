@@ -1,10 +1,18 @@
 """What policies are shown of a plan: its numbers, state by state."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from fleet_sim import FleetSim
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sim_cases import ENGINE, SKILLS, drawn
+
+from timely_llm.evaluation.simulate import Replay, Setting
 from timely_llm.generation import Generation, State
 from timely_llm.latency import SegmentLength
-from timely_llm.messages import PlanGoal
+from timely_llm.messages import PlanGoal, WhenBusy
+from timely_llm.planner import Planner
 from timely_llm.policies import View
 from timely_llm.utility import PRESETS, Urgency
 from timely_llm.views import view_of
@@ -56,3 +64,60 @@ def test_blocks_are_held_even_if_the_fixed_prompt_was_computed_meanwhile():
     """It has computed 20 of its 130 tokens itself; it can be told to give them up."""
     assert show(State.RUNNING, begun=True, uncached=110).kv_tokens == 1
     assert show(State.WAITING, uncached=130).kv_tokens == 0
+
+
+# ---- views that are kept ------------------------------------------------------------------------
+
+
+def checked(planner: Planner) -> list[int]:
+    """Hold every view that ``planner`` shows its policy against one made anew; returns how many
+    there were, choice by choice."""
+    policy, seen = planner.policy, []
+
+    def choose(now, views, state):
+        plans = planner.plans
+        assert views == [
+            view_of(
+                plans.live[plan_id],
+                writing.robot.lengths,
+                plans.pins.cached(writing.robot.pin),
+                plans.config.network,
+            )
+            for plan_id, writing in plans.writing.items()
+        ]
+        seen.append(len(views))
+        return policy.choose(now, views, state)
+
+    planner.policy = replace(policy, choose=choose)
+    return seen
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(("timely", "edf", "isrtf", "vllm")),
+    st.sampled_from((None, 400)),
+)
+def test_kept_views_are_what_they_would_be_anew(seed, policy, kv_tokens):
+    setting = Setting(policy, ENGINE, 3, kv_tokens=kv_tokens, skills=SKILLS)
+    replay = Replay(drawn(seed), setting)
+    seen = checked(replay.planner)
+    replay.run()
+    assert max(seen) > 1
+
+
+def test_kept_views_while_goals_are_canceled_and_preempted_and_robots_come_late():
+    plans = {"long": "go(2);go(3);go(1)", "short": "go(1)"}
+    sim = FleetSim(plans, max_batch=2)
+    seen = checked(sim.planner)
+    for i in range(3):
+        sim.add_robot(f"r{i}", at=0.3 * i)
+    first = sim.goal("r0", "long", at=0.5)
+    sim.goal("r0", "short", at=0.62, when_busy=WhenBusy.PREEMPT, urgency=Urgency.URGENT)
+    second = sim.goal("r1", "long", at=0.6)
+    sim.goal("r2", "long", at=0.61)
+    sim.cancel(second, at=0.9)
+    sim.restart_robot("r2", at=1.4)
+    sim.finish()
+    assert sim.result(first).error_code.name == "PREEMPTED"
+    assert len(seen) > 20

@@ -20,13 +20,15 @@ from timely_llm.skills import SkillSet
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A call that the robot does: written in ``segment``, the ``index``-th of the text; ``timed``
+    """A call that the robot does: written in ``segment``, the ``index``-th of the text. It can be
+    done once the robot has the segment ``needs``, which a loop back may make a later one; ``timed``
     counts for what a robot says is left to do."""
 
     call: SkillCall
     segment: int
     index: int
     timed: bool
+    needs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,14 @@ class Playback:
 
 def read(task: Task, kind: SkillSet | TextKind) -> KnownPlan:
     """Cut and check the task's answer. ``ValueError`` that names the task if it is not sound."""
+    if not task.tokens:
+        raise ValueError(f"task {task.name!r} has no tokens")
     try:
         cuts = tuple(_cut(task.tokens, kind))
         segments = [cut.text for cuts_of_token in cuts for cut in cuts_of_token]
         if isinstance(kind, TextKind):
             calls = [cut.calls[0] for cuts_of_token in cuts for cut in cuts_of_token]
-            actions = tuple(Action(call, i, i, True) for i, call in enumerate(calls))
+            actions = tuple(Action(call, i, i, True, i) for i, call in enumerate(calls))
             return KnownPlan(cuts, actions, len(segments) - 1, len(calls))
         return _plan(cuts, segments, kind)
     except PlanError as error:
@@ -113,18 +117,19 @@ def walk(
     are there with each segment."""
     actions: list[Action] = []
     loops: list[int] = []
-    place = 0
+    place = needs = 0
     while place < len(program) and len(actions) < limit:
         instruction = program[place]
         segment = bisect_right(written, place)
+        needs = max(needs, segment)
         place += 1
         match instruction:
             case code.Invoke(skill, _, index):
                 if skill.role == "replan":
-                    return actions, segment
-                actions.append(Action(calls[index], segment, index, skill.timed))
+                    return actions, needs
+                actions.append(Action(calls[index], segment, index, skill.timed, needs))
             case code.Return():
-                return actions, segment
+                return actions, needs
             case code.Skip(True, target):
                 place = target
             case code.Repeat(count):

@@ -69,7 +69,7 @@ class SimRobot:
     def _go_on(self, now: float, reports: list[Execution]) -> None:
         """Do what can be done now: instant calls, the beginning of one that takes time, the end."""
         plan = self.plan
-        while self.next < len(plan.actions) and plan.actions[self.next].segment < self.segments:
+        while self.next < len(plan.actions) and plan.actions[self.next].needs < self.segments:
             self.began = now
             self.ends = now + self.durations[plan.actions[self.next].index]
             reports.append(self._progress(State.STARTED, now))
@@ -80,7 +80,7 @@ class SimRobot:
         self.wake = math.inf
         if self.next == len(plan.actions) and plan.ends < self.segments:
             self.over = True
-            reports.append(self._report(State.PLAN_RETURNED, now, plan.ends))
+            reports.append(self._report(State.PLAN_RETURNED, now))
         else:
             reports.append(self._report(State.IDLE, now))
 
@@ -114,7 +114,7 @@ class SimRobot:
             current = max(0.0, expected - (now - self.began))
             first += 1
         held = first
-        while held < len(plan.actions) and plan.actions[held].segment < self.segments:
+        while held < len(plan.actions) and plan.actions[held].needs < self.segments:
             held += 1
         return current, current + self.ahead[held] - self.ahead[first]
 

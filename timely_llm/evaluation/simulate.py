@@ -232,6 +232,7 @@ class Replay:
                 now = max(now, wake)
             if now >= self.cut_at:
                 break
+        self._happen(self.cut_at)  # what reaches a robot during the last step
         self.steps, self.busy = planner.steps, planner.busy
         return self._result()
 
