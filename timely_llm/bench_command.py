@@ -109,6 +109,11 @@ def bench(
         scale = options.time_scale(time_scale)
     except options.BadOption as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error
+    if real and bound:
+        raise typer.BadParameter(
+            "bounds need step times as numbers: use --engine sim with a profile of the engine",
+            param_hint="--bound",
+        )
     _check_writable(json_file, plots)
     plan = Plan(grid, conditions, scale, real, jobs or os.cpu_count() or 1, bound)
     raise typer.Exit(_run(plan, json_file, plots))

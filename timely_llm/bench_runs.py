@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from timely_llm.bench_jobs import run_jobs
-from timely_llm.evaluation import bench_cells
+from timely_llm.evaluation import bench_bound, bench_cells
 from timely_llm.evaluation.bench import (
     PAPER_LOAD,
     Cell,
@@ -29,12 +29,14 @@ from timely_llm.evaluation.bench import (
     report_json,
     summaries,
 )
+from timely_llm.evaluation.bench_bound import Question
 from timely_llm.evaluation.bench_cells import DECODE_STEP
 from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, load_of
 from timely_llm.evaluation.burst import Lane, burst_of, lanes
 from timely_llm.processes import Interrupt
 
 Measure = Callable[[Cell, Conditions], Measured]
+Trace = tuple[str, str, float, int]  # engine, workload, load and seed
 
 PAPER_SEEDS = 3  # that the paper's load is looked for with
 
@@ -61,7 +63,7 @@ class Results:
     plan: Plan
     measured: dict[Cell, Measured] = field(default_factory=dict)
     order: tuple[Cell, ...] = ()
-    bounds: dict[tuple[str, str, float, int], float] = field(default_factory=dict)
+    bounds: dict[Trace, float] = field(default_factory=dict)
     paper: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)
     complete: bool = False
@@ -129,6 +131,8 @@ def run_bench(results: Results, console: Console, interrupt: Interrupt) -> None:
             results.scales = _scales(results.plan, bench_cells.scale_of)
             _settle_paper_loads(results, bench_cells.measure, progress, interrupt)
             _run_apart(results, progress, interrupt)
+            if results.plan.bound:
+                _run_bounds(results, progress, interrupt)
     results.complete = True
 
 
@@ -212,6 +216,34 @@ def _run_apart(results: Results, progress: Progress, interrupt: Interrupt) -> No
 
 def _measure_pair(pair: tuple[Cell, Conditions]) -> Measured:
     return bench_cells.measure(*pair)
+
+
+def _run_bounds(results: Results, progress: Progress, interrupt: Interrupt) -> None:
+    """Bound all traces of the grid, each once, with the largest batch of any policy."""
+    sizes: dict[Trace, int] = {}
+    for c in results.order:
+        key = (c.engine, c.workload, c.load, c.seed)
+        sizes[key] = max(sizes.get(key, 0), c.max_batch)
+    asked = {key: bench_bound.questions(*key, size) for key, size in sizes.items()}
+    flat = [(key, question) for key, own in asked.items() for question in own]
+    answers: dict[Trace, list[float]] = {key: [] for key in asked}
+    task = progress.add_task("bounds", total=len(flat))
+
+    def done(i: int, value: float) -> None:
+        key = flat[i][0]
+        answers[key].append(value)
+        if len(answers[key]) == len(asked[key]):
+            _, workload, load, seed = key
+            count = len(bench_cells.trace_of(workload, seed, load).arrivals)
+            results.bounds[key] = math.fsum(answers[key]) / count
+        progress.advance(task)
+
+    pairs = [(question, results.conditions_of(question.engine)) for _, question in flat]
+    run_jobs(_answer_pair, pairs, results.plan.jobs, interrupt, done)
+
+
+def _answer_pair(pair: tuple[Question, Conditions]) -> float:
+    return bench_bound.answer(*pair)
 
 
 def burst_lanes(results: Results) -> tuple[str, dict[str, tuple[Lane, ...]]]:

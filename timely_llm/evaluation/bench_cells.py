@@ -6,24 +6,23 @@ The same calls serve every process that carries runs out: they take and give pla
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, lru_cache
 
-from timely_llm import engine_presets
+from timely_llm import engine_presets, profile
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation import metrics, trace_file, workloads
 from timely_llm.evaluation.bench import Cell, Conditions, Measured, rescaled, samples_of
 from timely_llm.evaluation.simulate import Run, Setting, noisy, oracle, simulate
 from timely_llm.evaluation.trace import Trace
+from timely_llm.fitted_latency import FittedLatency
 from timely_llm.predictors import Predictor
+from timely_llm.step_latency import StepLatency
 
 DECODE_STEP = 0.0218  # s, of the paper's engine at batch 1: what ``--time-scale auto`` refers to
 TRACE_SUFFIX = ".jsonl"
+PROFILE_SUFFIXES = (".yaml", ".yml")
 PREDICTORS = {"oracle": oracle, "noisy": noisy}
-_COEFFICIENTS = (
-    *("base", "per_sequence", "per_kv_token"),
-    *("per_prefill_token", "per_prefill_square"),
-)
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +45,10 @@ def _option(text: str) -> tuple[str, int | float]:
 
 @cache
 def engine_of(name: str) -> EngineModel:
-    """A simulated engine by the name of a preset or the path of a profile; ``ValueError``."""
+    """A simulated engine by the name of a preset or the path of a profile (``.yaml``); a
+    ``ValueError`` or an ``OSError`` if it cannot be had."""
+    if name.endswith(PROFILE_SUFFIXES):
+        return profile.load(name)
     return engine_presets.get(name)
 
 
@@ -98,13 +100,23 @@ def stretched(engine: EngineModel, scale: float) -> EngineModel:
     """``engine`` as a workload that is shrunk by ``scale`` meets it: its steps last 1/``scale``."""
     if scale == 1.0:
         return engine
-    latency = engine.latency
-    slower = replace(
-        latency,
-        table=tuple(time / scale for time in latency.table),
-        **{name: getattr(latency, name) / scale for name in _COEFFICIENTS},
+    return replace(
+        engine,
+        latency=_slower(engine.latency, scale),
+        reload_per_token=engine.reload_per_token / scale,
     )
-    return replace(engine, latency=slower, reload_per_token=engine.reload_per_token / scale)
+
+
+def _slower(latency: StepLatency | FittedLatency, scale: float) -> StepLatency | FittedLatency:
+    """Every coefficient is a time: all of them over ``scale``."""
+    changed = {}
+    for field in fields(latency):
+        value = getattr(latency, field.name)
+        if isinstance(value, tuple):
+            changed[field.name] = tuple(time / scale for time in value)
+        elif not isinstance(value, str):
+            changed[field.name] = value / scale
+    return replace(latency, **changed)
 
 
 def measure(cell: Cell, conditions: Conditions) -> Measured:

@@ -11,7 +11,7 @@ from timely_llm.evaluation.burst import Lane
 from timely_llm.evaluation.plot_style import dress
 
 
-def timeline(bursts: Mapping[str, Sequence[Lane]], title: str, seconds: float = 5.0) -> go.Figure:
+def timeline(bursts: Mapping[str, Sequence[Lane]], title: str, seconds: float = 2.5) -> go.Figure:
     """The burst under each policy, one above the other, its goals one below the other: when each
     is written, when its robot works, and when its first segment was due."""
     figure = make_subplots(

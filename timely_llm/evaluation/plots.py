@@ -149,8 +149,14 @@ def _draw_lines(
 
 def _name_lines(figure: go.Figure, column: int, ends: dict, lines: dict, log: bool) -> None:
     """Each line's name at its end, moved apart where they would cover each other."""
-    values = [y for points in lines.values() for _, y, _ in points if y is not None]
-    gap = _LABEL_GAP * ((max(values) - min(values)) or 1.0) if values else 0.0
+    reach = [
+        y + sign * (error or 0.0)
+        for points in lines.values()
+        for _, y, error in points
+        if y is not None
+        for sign in (-1, 1)
+    ]
+    gap = _LABEL_GAP * ((max(reach) - min(reach)) or 1.0) if reach else 0.0
     last = math.inf
     for name, (x, y, colour) in sorted(ends.items(), key=lambda end: -end[1][1]):
         last = min(y, last - gap)

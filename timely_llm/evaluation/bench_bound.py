@@ -1,0 +1,88 @@
+"""What a bench holds policies against: the upper bound, on small bursts the exact optimum. Pure.
+
+Both are for the largest batch that any policy of the bench has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from timely_llm.cutting import TextKind
+from timely_llm.evaluation.bench import Conditions
+from timely_llm.evaluation.bench_cells import engine_of, stretched, trace_of
+from timely_llm.evaluation.bound import upper_bound
+from timely_llm.evaluation.engine_costs import EngineCosts, works_of
+from timely_llm.evaluation.exact import MAX_GOALS, exact
+from timely_llm.evaluation.tasks import skill_sets
+from timely_llm.evaluation.text_tasks import TEXT_KINDS
+from timely_llm.evaluation.trace import Arrival, Trace
+from timely_llm.skills import SkillSet
+
+GAP = 20.0  # s at load 1 without an arrival: what is computed before is over
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How much utility the goals of one trace can have: of all of them at once (``burst`` None), or
+    exactly, of one burst."""
+
+    engine: str
+    workload: str
+    load: float
+    seed: int
+    max_batch: int
+    burst: int | None = None
+
+
+def questions(
+    engine: str, workload: str, load: float, seed: int, max_batch: int
+) -> tuple[Question, ...]:
+    """One for each burst where all bursts are small enough for the exact optimum, else one."""
+    found = bursts(trace_of(workload, seed, load), load)
+    if len(found) > 1 and max(map(len, found)) <= MAX_GOALS:
+        parts: Sequence[int | None] = range(len(found))
+    else:
+        parts = (None,)
+    return tuple(Question(engine, workload, load, seed, max_batch, part) for part in parts)
+
+
+def answer(question: Question, conditions: Conditions) -> float:
+    """The most that the goals asked for can be worth together."""
+    trace = trace_of(question.workload, question.seed, question.load)
+    latency = stretched(engine_of(question.engine), conditions.time_scale).latency
+    if question.burst is None:
+        mean = upper_bound(
+            trace,
+            latency,
+            question.max_batch,
+            kinds=kinds(),
+            network=conditions.network,
+            cut=conditions.cut,
+        )
+        return mean * len(trace.arrivals)
+    return exact(
+        works_of(bursts(trace, question.load)[question.burst], kinds()),
+        EngineCosts.of(latency, question.max_batch),
+        question.max_batch,
+        network=conditions.network,
+        cut_at=trace.arrivals[-1].at + conditions.cut,
+    )
+
+
+def bursts(trace: Trace, load: float) -> list[tuple[Arrival, ...]]:
+    """The goals between pauses."""
+    found: list[list[Arrival]] = []
+    last = -math.inf
+    for arrival in trace.arrivals:
+        if arrival.at - last > GAP / load:
+            found.append([])
+        found[-1].append(arrival)
+        last = arrival.at
+    return [tuple(burst) for burst in found]
+
+
+def kinds() -> Mapping[str, SkillSet | TextKind]:
+    """All kinds of goals, by name."""
+    return {**TEXT_KINDS, **skill_sets()}
