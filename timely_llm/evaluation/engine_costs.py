@@ -62,7 +62,10 @@ class EngineCosts:
         if max_batch < 1:
             raise ValueError(f"max_batch is {max_batch}: must be at least 1")
         decode = tuple(latency(size, 0, 0) for size in range(1, max_batch + 1))
-        prompt = min(latency(0, tokens, 0) / tokens for tokens in _PROBED_PROMPTS)
+        alone = min(latency(0, tokens, 0) / tokens for tokens in _PROBED_PROMPTS)
+        # Beside decoding sequences a prompt may take less: what every step takes is paid already.
+        beside = min((latency(1, tokens, 0) - decode[0]) / tokens for tokens in _PROBED_PROMPTS)
+        prompt = alone if beside < 0.01 * alone else min(alone, beside)  # else it hides: refused
         cached = min((latency(1, 0, k) - decode[0]) / k for k in _PROBED_CONTEXTS)
         costs = cls(decode, prompt, max(0.0, cached))
         for size in range(1, max_batch + 1):
