@@ -259,12 +259,11 @@ class RealReplay(Replay):
             if planner.failure is not None:
                 raise planner.failure
             self._carry_out(turn.commands, now)
-            if turn.busy:
-                self.steps += 1
-                self.busy += turn.duration
-            else:
+            if not turn.busy:
                 coming = self._heap[0][0] if self._heap else math.inf
                 now = max(now, min(turn.wake_at or math.inf, coming))
+        self._happen(self.cut_at)
+        self.steps, self.busy = planner.steps, planner.busy
         return self._result()
 
     def clear(self) -> None:
