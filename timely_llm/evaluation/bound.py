@@ -20,6 +20,7 @@ SLOT = 0.04  # s, at first
 FINEST = 0.002  # s
 ROUNDS = 5
 GAP = 0.002  # of the value: what rounding utilities up may add to it, if rounds suffice
+GAIN = 0.25  # of it: a round that lowers the bound by less is the last one
 _FAR = 1.3  # growth of slots behind the last arrival
 
 
@@ -35,9 +36,9 @@ def upper_bound(
     """No policy's mean utility a goal on ``trace`` is above this.
 
     ``latency`` gives an engine's step times, ``max_batch`` sequences at most compute in a step.
-    ``kinds`` says what a segment is. A goal without a first segment ``cut`` s after the last arrival
-    is worth its utility then. Times in s. ``ValueError`` for an unknown kind of task and for an
-    engine whose steps take less than their parts.
+    ``kinds`` says what a segment is. A goal without a first segment ``cut`` s after the last
+    arrival is worth its utility then. Times in s. ``ValueError`` for an unknown kind of task and
+    for an engine whose steps take less than their parts.
     """
     if not trace.arrivals:
         raise ValueError(f"trace {trace.name!r} has no arrivals")
@@ -96,39 +97,24 @@ def _smaller(part: list[Work], max_group: int) -> list[list[Work]]:
 
 
 def group_bound(setup: Setup) -> float:
-    """The program's value on finer and finer slots: finer where rounding adds most to it."""
-    trivial = sum(setup.worth(work, work.at + setup.shortest(work)) for work in setup.works)
-    if all_in_time(setup):
-        return trivial
-    grid = first_grid(setup)
-    best = trivial
+    """The program's value on finer and finer slots: finer where rounding adds most to it, until
+    that no longer tells much, or a schedule is known that is as good."""
+    best = sum(setup.worth(work, work.at + setup.shortest(work)) for work in setup.works)
+    reached = max(map(setup.in_waves, range(1, len(setup.works) + 1)))
+    grid, before = first_grid(setup), np.inf
     for _ in range(ROUNDS):
+        allowed = GAP * max(abs(best), 1e-9)
+        if best - reached <= allowed:
+            break
         found = relaxed(setup, grid)
         best = min(best, found.value)
-        allowed = GAP * max(abs(best), 1e-9)
         widths = np.diff(grid)
         split = (found.loss > allowed / len(widths)) & (widths >= 2 * FINEST)
-        if found.loss.sum() <= allowed or not split.any():
+        if found.loss.sum() <= allowed or before - found.value < GAIN * allowed or not split.any():
             break
+        before = found.value
         grid = np.sort(np.concatenate([grid, (grid[:-1] + widths / 2)[split]]))
     return best
-
-
-def all_in_time(setup: Setup) -> bool:
-    """Whether one goal after the other, the first due first, loses nothing: then nothing is left to
-    be bounded. In the order of due times among those that are there."""
-    left = sorted(range(len(setup.works)), key=lambda i: setup.works[i].at)
-    now = setup.works[0].at
-    while left:
-        now = max(now, setup.works[left[0]].at)
-        here = [i for i in left if setup.works[i].at <= now]
-        chosen = min(here, key=lambda i: (setup.works[i].at + setup.works[i].utility.ert, i))
-        work = setup.works[chosen]
-        now += setup.shortest(work)
-        if setup.worth(work, now) < setup.worth(work, work.at + setup.shortest(work)):
-            return False
-        left.remove(chosen)
-    return True
 
 
 def first_grid(setup: Setup) -> np.ndarray:

@@ -56,6 +56,33 @@ class Setup:
         """Utility of a segment that the engine completes at ``done``."""
         return work.utility(min(done + self.network, max(self.cut_at, work.at)) - work.at)
 
+    def in_waves(self, size: int) -> float:
+        """What a plain schedule reaches: of those that are there, the ``size`` due first are
+        computed together, prompts first, until all of them are done."""
+        works = self.works
+        left = sorted(range(len(works)), key=lambda i: works[i].at)
+        now, total = works[left[0]].at, 0.0
+        while left:
+            now = max(now, works[left[0]].at)
+            here = [i for i in left if works[i].at <= now]
+            wave = sorted(here, key=lambda i: works[i].at + works[i].utility.ert)[:size]
+            left = [i for i in left if i not in wave]
+            for i in wave:
+                now += works[i].prompt * self.costs.per_prompt_token
+                if not works[i].decodes:
+                    total += self.worth(works[i], now)
+            steps = {i: works[i].decodes for i in wave if works[i].decodes}
+            while steps:
+                batch = list(steps)[: self.max_batch]
+                context = sum(works[i].context(steps[i]) for i in batch)
+                now += self.costs.decode(len(batch)) + self.costs.per_kv_token * context
+                for i in batch:
+                    steps[i] -= 1
+                    if not steps[i]:
+                        total += self.worth(works[i], now)
+                        del steps[i]
+        return total
+
 
 @dataclass(frozen=True, slots=True)
 class _Class:

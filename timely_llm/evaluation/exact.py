@@ -1,4 +1,4 @@
-"""The best total first-segment time utility of a small burst, exactly; the model is in docs/bound.md.
+"""The best total first-segment time utility of a small burst, exactly; model: docs/bound.md.
 
 A search over what the engine computes, step by step. For more goals see ``bound.py``.
 """
@@ -36,9 +36,9 @@ def exact(
 ) -> float:
     """The most that all first segments of ``works`` together can be worth.
 
-    Times in s. A segment counts when it reaches its robot, ``network`` after the step that completes
-    it; whatever is not there at ``cut_at`` (60 s after the last arrival) is worth its utility then.
-    ``TooLarge`` beyond ``MAX_GOALS`` goals or ``max_states`` states.
+    Times in s. A segment counts when it reaches its robot, ``network`` after the step that
+    completes it; whatever is not there at ``cut_at`` (60 s after the last arrival) is worth its
+    utility then. ``TooLarge`` beyond ``MAX_GOALS`` goals or ``max_states`` states.
     """
     if len(works) > MAX_GOALS:
         raise TooLarge(f"{len(works)} goals: the exact search takes at most {MAX_GOALS}")
@@ -137,7 +137,7 @@ class _Search:
         return best
 
     def front(self, states: _States) -> _States:
-        """Of states with the same work left, those that are earlier or worth more than all others."""
+        """Of states with the same work left, those that are earlier or worth more than others."""
         n = len(self.works)
         left = np.hstack([states.prompts, states.decodes]) @ self.radix[: 2 * n]
         key = left * (1 << n) + states.kept
