@@ -7,6 +7,7 @@ imported only when its name is asked for. ``docs/adapters.md`` tells how to writ
 from __future__ import annotations
 
 import difflib
+import enum
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,12 +107,32 @@ class Adapter(Protocol):
         ...
 
     def close(self, now: float) -> None:
-        """The node ends: halt and let go of the robot."""
+        """The node ends: halt and let go of the robot. The one method that may take a second."""
         ...
 
 
+class Notice(enum.Enum):
+    """What calls alone do not show; see ``Notified``."""
+
+    STOPPED = "stopped, until rearmed"
+    REARMED = "takes plans again"
+    PLAN_OVER = "the plan in progress has ended, whatever its end"
+    PLANNER_LOST = "the planner was lost in the middle of a call; hold follows behind it"
+
+
+@runtime_checkable
+class Notified(Protocol):
+    """An adapter may have this method too: it is told, after ``halt`` or ``hold`` where these are
+    called as well, and must move nothing at once."""
+
+    def notice(self, notice: Notice, now: float) -> None: ...
+
+
 #: Adapters by name: ``module:class``. Imported when asked for, so that no SDK is needed unused.
-ADAPTERS: dict[str, str] = {"simulated": "robot_adapters.simulated:SimulatedAdapter"}
+ADAPTERS: dict[str, str] = {
+    "simulated": "robot_adapters.simulated:SimulatedAdapter",
+    "tello": "robot_adapters.tello:TelloAdapter",
+}
 
 
 def nearest(name: str, known: Any) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from robot_adapters.base import Adapter, Progress
+from robot_adapters.base import Adapter, Notice, Notified, Progress
 from robot_adapters.delivery import Delivery, Ignore, Reject, Take
 from robot_adapters.minispec import Fault, NeedText, Replan, Returned, StartCall
 from robot_adapters.plan_run import PlanRun, Question, Timing, guarded
@@ -120,11 +120,13 @@ class RobotExecutor:
         self._drop(STOPPED, now)
         if self.lost:  # a stop does not keep a drone in the air for ever
             guarded(self.adapter.hold, now)
+        self._notify(Notice.STOPPED, now)
         return self._reports.flush()
 
     def on_rearm(self, now: float) -> list[Execution]:
         """Take plans again; nothing that was dropped comes back."""
         self.stopped = False
+        self._notify(Notice.REARMED, now)
         self._idle(now)
         return self._reports.flush()
 
@@ -253,6 +255,7 @@ class RobotExecutor:
         self._delivery.over(self._plan.plan_id, state)
         self._plan = None
         if idle:
+            self._notify(Notice.PLAN_OVER, now)
             self._idle(now)
 
     def _lose(self, now: float) -> None:
@@ -260,7 +263,13 @@ class RobotExecutor:
         self.lost = True
         if self._plan is None:
             guarded(self.adapter.hold, now)
+        else:
+            self._notify(Notice.PLANNER_LOST, now)
         self._work(now)
+
+    def _notify(self, notice: Notice, now: float) -> None:
+        if isinstance(self.adapter, Notified):
+            guarded(self.adapter.notice, notice, now)
 
     # ---- what goes out -------------------------------------------------------------------------
 

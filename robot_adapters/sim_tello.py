@@ -33,15 +33,21 @@ _SWITCHES = ("streamon", "streamoff", "mon", "moff", "motoron", "motoroff", "kee
 
 class SimTello:
     """One drone. ``noise`` scales how much times and ways scatter, drawn with ``seed``;
-    ``stop_answer`` is what it says to ``stop`` (``forced stop`` on some firmware).
+    ``stop_answer`` is what it says to ``stop`` (``forced stop`` on some firmware); ``sdk`` is the
+    version, ``port`` came with 30.
 
     ``log`` holds what it heard (``<``), said (``>``) and did by itself (``*``), with times.
     """
 
     def __init__(
-        self, seed: int = 0, battery: float = 100.0, noise: float = 1.0, stop_answer: str = "ok"
+        self,
+        seed: int = 0,
+        battery: float = 100.0,
+        noise: float = 1.0,
+        stop_answer: str = "ok",
+        sdk: int = 30,
     ) -> None:
-        self.seed, self.battery, self.stop_answer = seed, battery, stop_answer
+        self.seed, self.battery, self.stop_answer, self.sdk = seed, battery, stop_answer, sdk
         self.log: deque[tuple[float, str, str]] = deque(maxlen=10_000)
         self.state_port = STATE_PORT
         self.sdk_mode = self.flying = False
@@ -190,7 +196,7 @@ class SimTello:
             self._say("ok", now)
         elif name == "command" or name in _SWITCHES:
             self._say("ok", now)
-        elif name in ("speed", "port"):
+        elif name == "speed" or (name == "port" and self.sdk >= 30):
             self._set(name, arguments, now)
         else:
             self._move(command, name, arguments, now)

@@ -212,7 +212,7 @@ def _make_body(skills: SkillSet, body: str, world: str, start: Pose) -> Body:
         raise AdapterError(f"body: unknown {body!r}; {nearest(body, _BODIES)}")
     if body == "auto":
         body = "arm" if "pick" in skills else "drone"
-    place = World.from_file(_world_file(world or _WORLDS[body]))
+    place = World.from_file(world_file(world or _WORLDS[body]))
     if body == "arm":
         return Arm(place, replace(start, z=0.0))
     try:
@@ -221,7 +221,7 @@ def _make_body(skills: SkillSet, body: str, world: str, start: Pose) -> Body:
         raise AdapterError(f"start: {refusal}") from refusal
 
 
-def _world_file(world: str) -> Path:
+def world_file(world: str) -> Path:
     """A bundled world by name, else a file."""
     if "/" in world or world.endswith((".yaml", ".yml")):
         return Path(world).expanduser()

@@ -1,0 +1,116 @@
+"""The eyes of a drone: the protocol between its adapter and whoever looks at its picture. Pure.
+
+The Tello SDK delivers video and recognises nothing. A class of your own, named by the adapter's
+parameter ``perception`` (``module:class``), makes the skills that depend on a picture possible;
+``docs/tello.md`` has an example. ``sim_camera.py`` is one for simulated drones.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from robot_adapters.base import AdapterError
+from robot_adapters.bodies import Pose
+from robot_adapters.world import plain_name
+from timely_llm.skills import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A thing in the picture: centre, width and height as shares of it (0 left and top), and the
+    distance in m. ``aliases`` are further names that it answers to."""
+
+    name: str
+    x: float
+    y: float
+    width: float
+    height: float
+    distance: float
+    aliases: tuple[str, ...] = ()
+
+    def is_called(self, query: str) -> bool:
+        """``table``, ``Table`` and ``table_1`` are the same."""
+        return plain_name(query) in map(plain_name, (self.name, *self.aliases))
+
+    def __str__(self) -> str:
+        numbers = {"x": self.x, "y": self.y, "width": self.width, "height": self.height}
+        name = self.name.replace(" ", "_")
+        return f"{name} {' '.join(f'{key}:{value:.2g}' for key, value in numbers.items())}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a perception gets: ``pose`` by dead reckoning from the start, the drone's last state,
+    and the SDK's object (``sdk.get_frame_read()``), which is None in a simulation of everything.
+    """
+
+    pose: Pose
+    state: Mapping[str, Any]
+    sdk: Any = None
+
+
+class Perception(Protocol):
+    """Made with the robot's id and the parameter ``perception_config``. Leave out what you cannot
+    do: skills that need it are then refused at start. Methods may take their time and raise; they
+    are called one after another, from a thread of the adapter.
+    """
+
+    def __init__(self, robot_id: str, config: str) -> None: ...
+
+    def look(self, view: View) -> Sequence[Sighting]:
+        """What is in the picture now: for ``is_visible``, ``object_x`` …, ``scan``, ``goto``."""
+        ...
+
+    def answer(self, question: str, view: View) -> str:
+        """The name of what in the picture fits the question, or ``False``: ``scan_abstract``, and
+        probes that the robot answers."""
+        ...
+
+    def picture(self, view: View) -> None:
+        """Take a picture and keep it: ``take_picture``."""
+        ...
+
+
+def make_perception(path: str, robot_id: str, config: str) -> Any:
+    """The perception named ``module:class``, or None for an empty name. ``AdapterError`` says why
+    it cannot be had."""
+    if not path:
+        return None
+    module, sign, attribute = path.partition(":")
+    if not sign:
+        raise AdapterError(f"perception: {path!r} must be module:class")
+    try:
+        cls = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise AdapterError(f"perception {path!r}: {error}") from error
+    try:
+        return cls(robot_id, config)
+    except (AdapterError, ValueError, OSError) as error:
+        raise AdapterError(f"perception {path!r}: {error}") from error
+
+
+def seen(sightings: Sequence[Sighting], name: str) -> Sighting | None:
+    """The nearest thing of that name."""
+    found = [sighting for sighting in sightings if sighting.is_called(name)]
+    return min(found, key=lambda sighting: (sighting.distance, sighting.name), default=None)
+
+
+def reading(action: str, sighting: Sighting) -> Value:
+    """What a skill such as ``object_x`` reads off a thing."""
+    if action == "object_dis":
+        return round(100 * sighting.distance)
+    values = {
+        "object_x": sighting.x,
+        "object_y": sighting.y,
+        "object_width": sighting.width,
+        "object_height": sighting.height,
+    }
+    return round(values[action], 2)
+
+
+def scene(sightings: Sequence[Sighting]) -> str:
+    """As prompts have it: ``[cat x:0.48 y:0.5 width:0.1 height:0.2, ...]``."""
+    return f"[{', '.join(map(str, sightings))}]"

@@ -1,0 +1,154 @@
+"""One Tello through djitellopy: commands with answers that are bounded in time, and its state.
+
+The SDK's own calls are not used for motions: they block until the drone answers, send a motion
+again when it does not, and take a late answer for the next one's. Its socket, its receiving threads
+and its drones told apart by address are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from djitellopy import Tello
+from djitellopy import tello as sdk
+
+PAUSE = 0.1  # s, that the drone wants between an answer and the next command
+RC_PAUSE = 0.5  # s, behind an rc command; a motion too soon is answered "error Not joystick"
+LOOK = 0.01  # s, between two looks for an answer; the SDK tells of none
+VIDEO_PORT = 11111
+_SDK_STATE_PORT = 8890
+
+
+class LinkError(OSError):
+    """The link cannot be opened; the text names the parameter and why."""
+
+
+class NoAnswer(Exception):
+    """The drone did not answer in time."""
+
+
+class GivenUp(Exception):
+    """Nobody waits for the answer any more."""
+
+
+_claimed: tuple[int, int] | None = None  # (local, state) port of this process; the SDK has one
+
+
+class TelloLink:
+    """``LinkError`` where a port is taken or the host unknown. Only one thread may call ``ask``;
+    ``send`` and ``state`` are for any."""
+
+    def __init__(self, host: str, port: int, local_port: int, state_port: int) -> None:
+        try:
+            self.address = (socket.gethostbyname(host), port)
+        except OSError as error:
+            raise LinkError(f"host {host!r}: {error.strerror or error}") from error
+        self.state_port = state_port
+        self.asking = False
+        self._state: Mapping[str, Any] = {}
+        self._state_at: float | None = None
+        self._next_command = 0.0
+        if self.address[0] in (sdk.drones or {}):
+            raise LinkError(f"host {host!r}: this process has a drone of that address already")
+        _claim_ports(local_port, state_port)
+        Tello.LOGGER.setLevel(logging.ERROR)
+        try:
+            self.sdk = Tello(self.address[0], retry_count=1)
+        except OSError as error:
+            raise LinkError(f"local_port {local_port}: {error.strerror or error}") from error
+        self.sdk.address = self.address
+
+    def send(self, command: str) -> None:
+        """Send without waiting for anything; ``OSError`` where there is no network."""
+        if command.startswith("rc"):
+            self._next_command = max(self._next_command, time.monotonic() + RC_PAUSE)
+        self.sdk.send_command_without_return(command)
+
+    def ask(self, command: str, timeout: float, abort: threading.Event) -> str:
+        """Send once and return the answer. ``NoAnswer`` after ``timeout`` s, ``GivenUp`` as soon
+        as ``abort`` is set: an answer may still come then."""
+        self.asking = True
+        try:
+            if abort.wait(max(0.0, self._next_command - time.monotonic())):
+                raise GivenUp
+            self.forget()
+            self.send(command)
+            return self.listen(timeout, abort)
+        finally:
+            self._next_command = max(self._next_command, time.monotonic() + PAUSE)
+            self.asking = False
+
+    def listen(self, timeout: float, abort: threading.Event) -> str:
+        """The next answer of whatever command."""
+        deadline = time.monotonic() + timeout
+        answers = self._answers()
+        while not answers:
+            if abort.is_set():
+                raise GivenUp
+            if time.monotonic() >= deadline:
+                raise NoAnswer
+            abort.wait(LOOK)
+        if abort.is_set():  # this may be the answer to the stop
+            raise GivenUp
+        return answers.pop(0).decode("utf-8", errors="replace").strip()
+
+    def forget(self) -> None:
+        """Drop answers that nobody waited for."""
+        self._answers().clear()
+
+    def state(self) -> Mapping[str, Any]:
+        """The last state line, by field; empty before the first."""
+        with contextlib.suppress(KeyError):
+            state = self.sdk.get_current_state()
+            if state is not self._state and state:  # the SDK makes a new one for every line
+                self._state, self._state_at = state, time.monotonic()
+        return self._state
+
+    def silence(self) -> float | None:
+        """s since the last state line; None before the first. As old as the last ``state``."""
+        return None if self._state_at is None else time.monotonic() - self._state_at
+
+    def port_command(self) -> str | None:
+        """What tells the drone where to send its state to (SDK 3.0); None: where it does anyway."""
+        if self.state_port == _SDK_STATE_PORT:
+            return None
+        return f"port {self.state_port} {VIDEO_PORT}"
+
+    def close(self) -> None:
+        """Let go of the drone; nothing is sent."""
+        with contextlib.suppress(KeyError):
+            self.sdk.end()
+        # When it is collected, it would do so once more, by address: to the next one of it.
+        self.sdk.end = lambda: None
+
+    def _answers(self) -> list[bytes]:
+        try:
+            return self.sdk.get_own_udp_object()["responses"]
+        except KeyError as error:  # closed
+            raise GivenUp from error
+
+
+def _claim_ports(local_port: int, state_port: int) -> None:
+    """The SDK opens its ports with the first drone of a process, and the state's in a thread where
+    a failure is seen by nobody: so that it is free is looked at here."""
+    global _claimed
+    if _claimed is not None:
+        if _claimed != (local_port, state_port):
+            raise LinkError(
+                f"local_port, state_port {local_port}, {state_port}: this process has a drone on "
+                f"{_claimed[0]}, {_claimed[1]} already"
+            )
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("", state_port))
+        except OSError as error:
+            raise LinkError(f"state_port {state_port}: {error.strerror or error}") from error
+    Tello.CONTROL_UDP_PORT, Tello.STATE_UDP_PORT = local_port, state_port
+    _claimed = (local_port, state_port)
