@@ -32,7 +32,7 @@ def _quiet(plans: Plans, run: Sequence[str]) -> int:
         if writing is None:
             return 0
         plan = plans.live[plan_id]
-        asked = plan.predict_at - plan.tokens if plan.predicted >= 0 else math.inf
+        asked = plan.predict_at - plan.tokens - 1 if plan.predicted >= 0 else math.inf
         quiet = min(quiet, writing.cutter.quiet, asked)
         if quiet < 1:
             return 0

@@ -62,8 +62,8 @@ class Decision:
     giving them up first if the engine runs out; who gives them up now.
 
     ``stands`` is a promise: up to that time (s) ``run`` would be chosen again, in the same order,
-    as long as no event comes, no segment ends and nobody is evicted. A simulator may then take
-    those steps together.
+    as long as no event comes, no segment ends, no prediction is due and nobody is evicted. A
+    simulator may then take those steps together.
     """
 
     run: tuple[str, ...] = ()
