@@ -67,7 +67,10 @@ class TelloSimulator:
     def _open(self, host: str, port: int, drone: SimTello) -> None:
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.endpoints.append(Endpoint(drone, udp))
-        udp.bind((host, port))
+        try:
+            udp.bind((host, port))
+        except OSError as error:
+            raise OSError(f"{host}:{port}: {error.strerror}") from error
         udp.setblocking(False)
         self._selector.register(udp, selectors.EVENT_READ, self.endpoints[-1])
 

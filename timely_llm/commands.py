@@ -15,6 +15,7 @@ import typer
 from timely_llm import __version__
 from timely_llm.bench_command import bench
 from timely_llm.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_NO_PLANNER, EXIT_USAGE
+from timely_llm.commands_sim import sim_tello
 from timely_llm.paths import share
 from timely_llm.profile_command import profile
 
@@ -316,6 +317,7 @@ def demo(
 
 
 app.command()(bench)
+app.command("sim-tello")(sim_tello)
 app.command()(profile)
 
 
