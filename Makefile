@@ -24,7 +24,7 @@ setup_done := .venv/setup-done
 build_done := install/build-done
 file_list := build/installed-files
 
-.PHONY: help setup build ready test demo run bench eval-planner lint format lock clean FORCE
+.PHONY: help setup build ready test demo run bench results eval-planner lint format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ run: ready ## Runs timely-llm with ARGS, for example ARGS='robots'
 
 bench: ready ## Prints the figures of benchmarks/
 	@$(run) python -m benchmarks $(ARGS)
+
+results: ready ## Runs the commands of docs/results.md and puts their tables there
+	@$(run) python scripts/results.py $(ARGS)
 
 eval-planner: ready ## Scores the bundled model
 	@$(run) python tools/eval_planner.py $(ARGS)

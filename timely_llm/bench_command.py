@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,6 +75,14 @@ def bench(
     bound: Annotated[
         bool, typer.Option("--bound/--no-bound", help="compute the clairvoyant upper bound too")
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help="real vLLM: write the workload with the model's own answers to this trace file, "
+            "for the simulator to replay",
+        ),
+    ] = None,
     refusals: Annotated[
         bool, typer.Option("--refusals/--no-refusals", help="policies may refuse goals")
     ] = False,
@@ -114,8 +123,10 @@ def bench(
             "bounds need step times as numbers: use --engine sim with a profile of the engine",
             param_hint="--bound",
         )
-    _check_writable(json_file, plots)
-    plan = Plan(grid, conditions, scale, real, jobs or os.cpu_count() or 1, bound)
+    if record is not None and not real:
+        raise typer.BadParameter("only --engine vllm has answers of its own", param_hint="--record")
+    _check_writable({"--json": json_file, "--record": record}, plots)
+    plan = Plan(grid, conditions, scale, real, jobs or os.cpu_count() or 1, bound, record)
     raise typer.Exit(_run(plan, json_file, plots))
 
 
@@ -130,10 +141,11 @@ def _model(model: str, preset: str) -> str:
     return model or str(share("models", "tiny_planner"))
 
 
-def _check_writable(json_file: Path | None, plots: Path | None) -> None:
+def _check_writable(files: Mapping[str, Path | None], plots: Path | None) -> None:
     """Refuse files that cannot be written before anything runs."""
-    if json_file is not None and not os.access(json_file.absolute().parent, os.W_OK):
-        raise typer.BadParameter(f"cannot write {json_file}", param_hint="--json")
+    for option, file in files.items():
+        if file is not None and not os.access(file.absolute().parent, os.W_OK):
+            raise typer.BadParameter(f"cannot write {file}", param_hint=option)
     if plots is not None:
         try:
             plots.mkdir(parents=True, exist_ok=True)
@@ -191,7 +203,7 @@ def _draw(results: Results, folder: Path) -> None:
 def _print(results: Results) -> None:
     from rich.console import Console
 
-    from timely_llm.bench_table import tables
+    from timely_llm.bench_table import LEGEND, tables, urgency_tables
     from timely_llm.evaluation.bench_search import PAPER_UTILITY
 
     console = Console(highlight=False)
@@ -203,3 +215,5 @@ def _print(results: Results) -> None:
             f"(the paper: {PAPER_UTILITY})"
         )
     console.print(tables(results.summaries(), results.scales))
+    console.print(urgency_tables(results.kept()))
+    Console(stderr=True, style="dim", highlight=False).print(LEGEND)

@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from timely_llm.bench_jobs import run_jobs
-from timely_llm.evaluation import bench_bound, bench_cells
+from timely_llm.evaluation import bench_bound, bench_cells, trace_file
 from timely_llm.evaluation.bench import (
     PAPER_LOAD,
     Cell,
@@ -33,10 +34,11 @@ from timely_llm.evaluation.bench_bound import Question
 from timely_llm.evaluation.bench_cells import DECODE_STEP
 from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, load_of
 from timely_llm.evaluation.burst import Lane, burst_of, lanes
+from timely_llm.evaluation.trace import Trace
 from timely_llm.processes import Interrupt
 
 Measure = Callable[[Cell, Conditions], Measured]
-Trace = tuple[str, str, float, int]  # engine, workload, load and seed
+Place = tuple[str, str, float, int]  # engine, workload, load and seed
 
 PAPER_SEEDS = 3  # that the paper's load is looked for with
 
@@ -45,7 +47,8 @@ PAPER_SEEDS = 3  # that the paper's load is looked for with
 class Plan:
     """What is to be run, in ``jobs`` processes. ``time_scale`` None: each engine's own, as
     ``--time-scale auto`` says. ``model`` set: the one engine of the grid is real vLLM with it.
-    ``bound``: compute the upper bounds, too."""
+    ``bound``: compute the upper bounds, too. ``record``: write to this file what the real model
+    answers, as a trace."""
 
     grid: Grid
     conditions: Conditions
@@ -53,6 +56,7 @@ class Plan:
     model: str = ""
     jobs: int = 1
     bound: bool = False
+    record: Path | None = None
 
 
 @dataclass(slots=True)
@@ -63,7 +67,7 @@ class Results:
     plan: Plan
     measured: dict[Cell, Measured] = field(default_factory=dict)
     order: tuple[Cell, ...] = ()
-    bounds: dict[Trace, float] = field(default_factory=dict)
+    bounds: dict[Place, float] = field(default_factory=dict)
     paper: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)
     complete: bool = False
@@ -124,6 +128,8 @@ def run_bench(results: Results, console: Console, interrupt: Interrupt) -> None:
             from timely_llm.evaluation.real import RealBench
 
             with RealBench(results.plan.model, interrupt.check) as real:
+                if results.plan.record is not None:
+                    _record(results.plan, results.plan.record, real.as_written)
                 results.scales = _scales(results.plan, lambda _: real.step_time() / DECODE_STEP)
                 _settle_paper_loads(results, real.measure, progress, interrupt)
                 _run_here(results, real.measure, progress)
@@ -134,6 +140,12 @@ def run_bench(results: Results, console: Console, interrupt: Interrupt) -> None:
             if results.plan.bound:
                 _run_bounds(results, progress, interrupt)
     results.complete = True
+
+
+def _record(plan: Plan, path: Path, as_written: Callable[[Trace], Trace]) -> None:
+    """The first workload of the grid, at load 1, with the model's own answers."""
+    trace = bench_cells.trace_of(plan.grid.workloads[0], plan.grid.seeds[0])
+    trace_file.write(as_written(trace), path)
 
 
 def _scales(plan: Plan, auto: Callable[[str], float]) -> dict[str, float]:
@@ -220,13 +232,13 @@ def _measure_pair(pair: tuple[Cell, Conditions]) -> Measured:
 
 def _run_bounds(results: Results, progress: Progress, interrupt: Interrupt) -> None:
     """Bound all traces of the grid, each once, with the largest batch of any policy."""
-    sizes: dict[Trace, int] = {}
+    sizes: dict[Place, int] = {}
     for c in results.order:
         key = (c.engine, c.workload, c.load, c.seed)
         sizes[key] = max(sizes.get(key, 0), c.max_batch)
     asked = {key: bench_bound.questions(*key, size) for key, size in sizes.items()}
     flat = [(key, question) for key, own in asked.items() for question in own]
-    answers: dict[Trace, list[float]] = {key: [] for key in asked}
+    answers: dict[Place, list[float]] = {key: [] for key in asked}
     task = progress.add_task("bounds", total=len(flat))
 
     def done(i: int, value: float) -> None:

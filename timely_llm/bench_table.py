@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from rich import box
@@ -10,7 +11,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from timely_llm.evaluation.bench import Summary, interval
+from timely_llm.evaluation.bench import Measured, Summary, interval
+from timely_llm.utility import Urgency
 
 # Heading, width where it matters, and what stands there.
 _COLUMNS = (
@@ -21,7 +23,7 @@ LEGEND = (
     "utility: mean of a goal, ± half its 95% interval over the seeds; lead: over the best other "
     "policy, share of the workload's maximum; bound: share of the upper bound (-: not computed); "
     "urgent, normal: their utility; met: within their expected response time; resp, wait: means "
-    "and 99th percentiles in s; SLO: goals that met all their targets"
+    "and 99th percentiles in s; SLO: goals that met all their targets; batch: at most in one step"
 )
 
 
@@ -42,9 +44,36 @@ def tables(found: Iterable[Summary], scales: Mapping[str, float]) -> Group:
         if scale != 1.0:
             title += f"; 1 s of the workload lasts {scale:.4g} s"
         parts += [Text(title, style="bold"), _table(group)]
-    if parts:
-        parts.append(Text(LEGEND, style="dim"))
     return Group(*parts)
+
+
+def urgency_tables(measured: Iterable[Measured]) -> Group:
+    """Waiting by urgency, where goals have more than two urgencies: one table for each engine,
+    workload and load."""
+    groups: dict[tuple, list[Measured]] = {}
+    for one in measured:
+        groups.setdefault((one.cell.engine, one.cell.workload, one.cell.load), []).append(one)
+    parts: list[Any] = []
+    for (engine, workload, load), group in groups.items():
+        levels = sorted({sample.urgency for one in group for sample in one.samples})
+        if len(levels) > 2:
+            title = f"{workload} at load {load:g} on {engine}: mean waiting in s by urgency"
+            parts += [Text(title, style="bold"), _urgency_table(group, levels)]
+    return Group(*parts)
+
+
+def _urgency_table(group: Sequence[Measured], levels: Sequence[Urgency]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for name in ("policy", "batch", *(level.name.lower() for level in levels)):
+        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+    by_policy: dict[tuple[str, int], list[Measured]] = {}
+    for one in group:
+        by_policy.setdefault((one.cell.policy, one.cell.max_batch), []).append(one)
+    for (policy, size), own in by_policy.items():
+        samples = [sample for one in own for sample in one.samples]
+        means = [fmean(s.waiting for s in samples if s.urgency == level) for level in levels]
+        table.add_row(policy, str(size), *(f"{mean:.3f}" for mean in means))
+    return table
 
 
 def _seeds(group: Sequence[Summary]) -> str:

@@ -10,12 +10,13 @@ from timely_llm.evaluation.bench import Cell, Conditions, Measured, Sample, summ
 from timely_llm.evaluation.burst import Lane, Span, burst_of, lanes
 from timely_llm.evaluation.burst_plot import timeline
 from timely_llm.evaluation.plot_style import BOUND, COLOURS, page
+from timely_llm.utility import Urgency
 
 ENGINE = "rtx4090-llama3-8b"
 
 
 def measured(policy, load=1.0, utility=1.0, seed=0, batch=8, bound=None):
-    samples = (Sample(True, 0.25, 0.3, utility), Sample(False, None, 60.0, -100.0))
+    samples = (Sample(Urgency.URGENT, 0.25, 0.3, utility), Sample(Urgency.LOW, None, 60.0, -9.0))
     times = {"mean": 2.0 * load, "p50": load, "p99": 5.0 * load}
     row = {"utility_mean": utility, "waiting_s": times, "response_s": times, "bound": bound}
     return Measured(Cell("engine", "wid2", load, policy, batch, seed), row, samples, 1.4)

@@ -15,6 +15,7 @@ from typing import Any
 
 from timely_llm.evaluation.metrics import mean_rows
 from timely_llm.evaluation.summary import URGENT
+from timely_llm.utility import Urgency
 
 PAPER_LOAD = "paper"  # the load at which ``vllm`` has the paper's utility: see ``bench_search.py``
 BATCHES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # tried where the best one is looked for
@@ -91,10 +92,14 @@ class Conditions:
 class Sample:
     """One goal, for figures: times in s; ``response`` None where no segment came."""
 
-    urgent: bool
+    urgency: Urgency
     response: float | None
     waiting: float
     utility: float
+
+    @property
+    def urgent(self) -> bool:
+        return self.urgency in URGENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,7 @@ def samples_of(outcomes: Iterable[Any], scale: float = 1.0) -> tuple[Sample, ...
     """The goals of a run (``simulate.Outcome``) for figures, times in s of the engine."""
     return tuple(
         Sample(
-            outcome.urgency in URGENT,
+            outcome.urgency,
             None if outcome.response_s is None else outcome.response_s * scale,
             outcome.waiting_s * scale,
             outcome.utility,

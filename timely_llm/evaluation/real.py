@@ -1,45 +1,34 @@
-"""A trace replayed on real vLLM: the simulator's replay, with an engine that computes.
-
-Goals are given with their published instructions, and the model writes plans of its own. The clock
-advances by measured time while the planner works and jumps over idle time. It counts seconds of the
-workload: where those last less on the engine (a time scale below 1), all measured times are divided
-by the scale, which is the same as to shrink every time of the workload.
+"""Runs of a bench on real vLLM: goals are given with their published instructions, and the model
+writes plans of its own. How time goes there stands in ``real_replay.py``.
 """
 
 from __future__ import annotations
 
 import gc
-import itertools
-import math
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from types import TracebackType
 from typing import Any
 
-from timely_llm import events as ev
 from timely_llm import policies
-from timely_llm.engine.base import Engine, EngineInfo, GenerationRequest, StepResult
+from timely_llm.engine.base import Engine, GenerationRequest
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation.bench import Cell, Conditions, Measured
 from timely_llm.evaluation.bench_cells import DECODE_STEP, measured, policy_of, trace_of
-from timely_llm.evaluation.real_robots import FollowingRobot, WrittenPlan
-from timely_llm.evaluation.simulate import Replay, Run, Setting
+from timely_llm.evaluation.known_plans import read
+from timely_llm.evaluation.real_replay import Check, RealReplay, Stretched, settle
+from timely_llm.evaluation.real_robots import WrittenPlan
+from timely_llm.evaluation.simulate import Run, Setting
 from timely_llm.evaluation.tasks import published, skill_sets
 from timely_llm.evaluation.trace import Task, Trace
-from timely_llm.fleet import Fleet
-from timely_llm.goals import Limits, PlannerConfig
-from timely_llm.messages import Segment, SegmentCommand
-from timely_llm.planner import Planner, Turn
-from timely_llm.predictors import Predictor
+from timely_llm.goals import PlannerConfig
+from timely_llm.messages import Segment
 from timely_llm.prompts import PromptTemplate
 from timely_llm.step_latency import StepLatency
 
-Check = Callable[[], None]
 WARM_UP = 3  # times that a plan is written before anything is measured
-_NEVER = math.inf  # no report is lost, so silence means nothing
 _UNKNOWN = EngineModel("measured", StepLatency(DECODE_STEP), kv_tokens=1)  # its steps are measured
 
 
@@ -126,19 +115,44 @@ class RealBench:
                 self._write(self._engine, task)
         return self._engine
 
-    def _write(self, engine: Engine, task: Task) -> None:
-        """Have the plan of one task written, alone."""
+    def as_written(self, trace: Trace) -> Trace:
+        """``trace`` with the model's own plans, token by token, and with prompts of its lengths:
+        what the simulator has to replay to foretell runs on this engine. Calls that the trace's
+        answers do not have take a time drawn by ``trace.name``."""
+        engine = self._engine_for(policies.get("fcfs"), 8)
+        known: dict[Task, Task] = {}
+        arrivals = []
+        rng = random.Random(f"{trace.name} as written")
+        for arrival in trace.arrivals:
+            task = arrival.task
+            if task not in known:
+                texts, system, prompt = self._write(engine, task)
+                known[task] = replace(
+                    task,
+                    tokens=filled(texts),
+                    system_tokens=system,
+                    prompt_tokens=max(1, prompt - system),
+                )
+            skills, answer = skill_sets()[task.kind], known[task]
+            plan = WrittenPlan(skills, arrival, rng)
+            cuts = (cut for token in read(answer, skills).cuts for cut in token)
+            calls = tuple(call for cut in cuts for call in cut.calls)
+            plan.grow(Segment(0, "", 0, text=answer.plan, calls=calls, last=True))
+            arrivals.append(replace(arrival, task=answer, durations=tuple(plan.durations)))
+        source = f"{trace.source}; answers as {engine.info.model} writes them".lstrip("; ")
+        return replace(trace, arrivals=tuple(arrivals), source=source)
+
+    def _write(self, engine: Engine, task: Task) -> tuple[list[str], int, int]:
+        """Have the plan of one task written, alone: its text by tokens, and the tokens of the fixed
+        prompt and of the whole one."""
         skills = skill_sets()[task.kind]
-        engine.submit(
-            GenerationRequest(
-                "alone",
-                0,
-                self._prompts.system(skills),
-                self._prompts.user(skills, task.scene, task.instruction),
-                skills.grammar(),
-                PlannerConfig().max_tokens,
-            )
-        )
+        system, grammar = self._prompts.system(skills), skills.grammar()
+        user = self._prompts.user(skills, task.scene, task.instruction)
+        fixed = engine.submit(GenerationRequest("fixed", 0, system, None, grammar))
+        engine.abort("fixed")
+        limit = PlannerConfig().max_tokens
+        prompt = engine.submit(GenerationRequest("alone", 0, system, user, grammar, limit))
+        texts: list[str] = []
         finish = None
         while finish is None:
             self._check()
@@ -146,171 +160,21 @@ class RealBench:
             if step.scheduled == {"alone": 1} and not step.prompt_tokens:
                 self._steps.append(step.duration)
             output = step.outputs.get("alone")
-            finish = output and output.finish
-        _settle(engine)
+            if output is not None:
+                texts += [""] * (output.tokens - 1) + [output.text]
+                finish = output.finish
+        settle(engine)
+        return texts, fixed, prompt
 
 
-class Stretched:
-    """An engine whose steps are reported as 1/``scale`` times as long as they took."""
-
-    def __init__(self, engine: Engine, scale: float) -> None:
-        self._engine, self.scale = engine, scale
-        self.submit, self.abort, self.close = engine.submit, engine.abort, engine.close
-
-    @property
-    def info(self) -> EngineInfo:
-        return self._engine.info
-
-    @property
-    def pending(self) -> bool:
-        return self._engine.pending
-
-    def step(
-        self,
-        run: Sequence[str],
-        hold: Sequence[str] = (),
-        evict: Sequence[str] = (),
-        prefill_budget: int | None = None,
-    ) -> StepResult:
-        step = self._engine.step(run, hold, evict, prefill_budget)
-        return replace(step, duration=step.duration / self.scale)
-
-
-class _Timed:
-    """A planner that counts in ``spent`` how long it works, in s."""
-
-    def __init__(self, planner: Planner) -> None:
-        self._planner, self.spent = planner, 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._planner, name)
-
-    def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
-        begun = time.perf_counter()
-        commands = self._planner.handle(event, now)
-        self.spent += time.perf_counter() - begun
-        return commands
-
-    def run_once(self, now: float) -> Turn:
-        begun = time.perf_counter()
-        turn = self._planner.run_once(now)
-        self.spent += time.perf_counter() - begun
-        return turn
-
-    def take(self) -> float:
-        """What was spent since the last call, in s."""
-        spent, self.spent = self.spent, 0.0
-        return spent
-
-
-class RealReplay(Replay):
-    """One replay on a real engine. ``seed`` draws how long calls take that the trace does not
-    know."""
-
-    def __init__(
-        self,
-        trace: Trace,
-        setting: Setting,
-        engine: Stretched,
-        prompts: PromptTemplate,
-        seed: int,
-        check: Check,
-    ) -> None:
-        self._engine, self._prompts, self._check, self._seed = engine, prompts, check, seed
-        self._systems: dict[str, tuple[str, str]] = {}  # fixed prompt and grammar of each kind
-        super().__init__(trace, setting)
-
-    def _planner(self, predictor: Predictor | None) -> _Timed:
-        config = PlannerConfig(
-            limits=Limits(*[10**9] * 4),
-            network=self.setting.network,
-            ack_timeout=_NEVER,
-            heartbeat_timeout=_NEVER,
-            first_report_timeout=_NEVER,
-        )
-        sessions = itertools.count(1)
-        planner = Planner(
-            policies.get(self.setting.policy),
-            self._engine,
-            self._prompts,
-            Fleet(self.kinds, lambda: next(sessions)),
-            config,
-            told=self.setting.timeline,
-            predictor=predictor,
-        )
-        pins = planner.plans.pins
-        for kind, skills in self.kinds.items():
-            system, grammar = self._prompts.system(skills), skills.grammar()
-            self._systems[kind] = system, grammar
-            number = planner.plans.number()
-            pins.add(GenerationRequest(_pin(kind), number, system, None, grammar))
-        while pins.missing:
-            planner.run_once(0.0)
-        return _Timed(planner)
-
-    def run(self) -> Run:
-        planner, scale, now = self.planner, self._engine.scale, 0.0
-        while now < self.cut_at:
-            self._check()
-            self._happen(now)
-            now += planner.take() / scale
-            turn = planner.run_once(now)
-            now += planner.take() / scale
-            if planner.failure is not None:
-                raise planner.failure
-            self._carry_out(turn.commands, now)
-            if not turn.busy:
-                coming = self._heap[0][0] if self._heap else math.inf
-                now = max(now, min(turn.wake_at or math.inf, coming))
-        self._happen(self.cut_at)
-        self.steps, self.busy = planner.steps, planner.busy
-        return self._result()
-
-    def clear(self) -> None:
-        """Leave nothing in the engine."""
-        self.planner.handle(ev.Deactivate(), self.cut_at)
-        for kind in self._systems:
-            self.planner.plans.pins.drop(_pin(kind))
-        _settle(self._engine)
-
-    def _cut(self, segment: Segment) -> None:
-        """What a segment costs is measured."""
-
-    def _add_robot(self, robot_id: str, task: Task) -> None:
-        system, grammar = self._systems[task.kind]
-        robot = self.planner.plans.fleet.add(
-            robot_id=robot_id,
-            skills=self.kinds[task.kind],
-            grammar=grammar,
-            system=system,
-            pin=_pin(task.kind),
-            namespace="",
-            instance="",
-            registered=0.0,
-            last_heard=0.0,
-            last_sequence=0,
-        )
-        self.robots[robot_id] = FollowingRobot(robot_id, robot.session)
-
-    def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
-        robot, number = self.robots[robot_id], int(segment.plan_id)
-        if segment.command is not SegmentCommand.RUN:
-            self._publish(robot, robot.halt(now), now)
-            return
-        if segment.index == 0:
-            arrival = self.arrivals[number]
-            rng = random.Random(f"{self._seed} {number}")
-            plan = WrittenPlan(self.kinds[arrival.task.kind], arrival, rng)
-            robot.take(segment.plan_id, plan, plan.durations)
-            self.first_at[number] = now
-        self._publish(robot, robot.receive(segment, now), now)
-
-
-def _pin(kind: str) -> str:
-    return f"pin-{kind}"
-
-
-def _settle(engine: Engine) -> None:
-    """Let out what is on its way, which nobody waits for any more."""
-    while engine.pending:
-        engine.step(())
+def filled(texts: Sequence[str]) -> tuple[str, ...]:
+    """``texts`` of which none is empty: one that is, as the end token's, takes the last character
+    of those before it. Fewer of them, where there are more than characters."""
+    found = list(texts)
+    for i in range(len(found) - 1, 0, -1):
+        if not found[i]:
+            giver = next((k for k in range(i - 1, -1, -1) if found[k]), None)
+            if giver is None:
+                break
+            found[i], found[giver] = found[giver][-1], found[giver][:-1]
+    return tuple(text for text in found if text)
