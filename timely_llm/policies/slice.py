@@ -29,6 +29,7 @@ Corrected, or settled where the paper is silent:
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
@@ -63,11 +64,8 @@ def missed(view: View, now: float) -> bool:
 def period(rates: Sequence[int], times: Sequence[float]) -> float:
     """Eq. 7, s: ``rates`` of the tasks in falling order, ``times[j]`` the step time of the first
     j + 1 of them."""
-    total = 0.0
-    for j, time in enumerate(times):
-        following = rates[j + 1] if j + 1 < len(rates) else 0
-        total += (rates[j] - following) * time
-    return total
+    following = [*rates[1:], 0]
+    return sum((v - w) * time for v, w, time in zip(rates, following, times, strict=True))
 
 
 def rank(views: Sequence[View], now: float) -> list[View]:
@@ -77,22 +75,21 @@ def rank(views: Sequence[View], now: float) -> list[View]:
 
 def select(ranked: Sequence[View], state: EngineState) -> list[View]:
     """Algorithm 2: the first of ``ranked`` that fit in a period; at least one, at most a batch."""
-    rows: list[View] = []
+    rows: list[tuple[int, int, int]] = []  # falling rate, number, context
     for view in ranked[: state.max_batch]:
-        wider = sorted([*rows, view], key=lambda v: (-rate(v), v.number))
-        if rows and period([rate(v) for v in wider], _step_times(wider, state)) >= PERIOD:
-            break
-        rows = wider
+        insort(rows, (-rate(view), view.number, view.kv_tokens))
+        if len(rows) > 1 and _period_of(rows, state) >= PERIOD:
+            return list(ranked[: len(rows) - 1])
     return list(ranked[: len(rows)])
 
 
-def _step_times(rows: Sequence[View], state: EngineState) -> list[float]:
-    """l(1), l(2), ... of the first rows, over the context that they hold."""
-    times, context = [], 0
-    for size, view in enumerate(rows, 1):
-        context += view.kv_tokens
-        times.append(state.latency(size, 0, context))
-    return times
+def _period_of(rows: Sequence[tuple[int, int, int]], state: EngineState) -> float:
+    """Eq. 7 with l(n) over the context that the first n rows hold."""
+    latency, times, context = state.latency, [], 0
+    for size, (_, _, tokens) in enumerate(rows, 1):
+        context += tokens
+        times.append(latency(size, 0, context))
+    return period([-row[0] for row in rows], times)
 
 
 @register("slice")
