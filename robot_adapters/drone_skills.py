@@ -83,7 +83,7 @@ def step_of(action: str, value: Value) -> Step | None:
 
 def _whole(word: str, value: Value, limits: tuple[int, int], unit: str) -> int:
     low, high = limits
-    if isinstance(value, (bool, str)) or value != int(value) or not low <= value <= high:
+    if isinstance(value, (bool, str)) or not low <= value <= high or value != int(value):
         raise ValueError(f"{word} takes whole numbers of {low} to {high} {unit}, not {value}")
     return int(value)
 

@@ -306,6 +306,7 @@ class SimTello:
                 self._event(now, f"link lost for {fault.value:g} s")
             case "battery":
                 self.battery = fault.value
+                self._event(now, f"battery at {fault.value:g} %")
             case "cut":
                 self._cut_motors("fault", now)
                 self._say(NO_MOTOR, now)

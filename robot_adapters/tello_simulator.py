@@ -136,7 +136,7 @@ class TelloSimulator:
     def _send(endpoint: Endpoint, text: str, to: tuple[str, int] | None) -> None:
         if to is not None:
             with contextlib.suppress(OSError):  # nobody listens there; UDP does not care
-                endpoint.socket.sendto(text.encode("ascii"), to)
+                endpoint.socket.sendto(text.encode("ascii", errors="replace"), to)
 
     def close(self) -> None:
         self._stop.set()
