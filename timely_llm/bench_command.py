@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from timely_llm.cli import EXIT_INTERRUPTED
+from timely_llm.cli import EXIT_FAILED, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from timely_llm.bench_runs import Plan, Results
@@ -158,6 +159,8 @@ def _run(plan: Plan, json_file: Path | None, plots: Path | None) -> int:
     from rich.console import Console
 
     from timely_llm.bench_runs import Results, run_bench
+    from timely_llm.engine.base import EngineError
+    from timely_llm.evaluation.bench_search import NoSuchLoad
     from timely_llm.processes import Interrupt, Interrupted
 
     results = Results(plan)
@@ -168,8 +171,14 @@ def _run(plan: Plan, json_file: Path | None, plots: Path | None) -> int:
             _write(results, json_file, plots)
             print(f"interrupted: {len(results.measured)} of {results.expected} runs", flush=True)
             return EXIT_INTERRUPTED
+        except (EngineError, NoSuchLoad) as error:
+            if results.measured:
+                _write(results, json_file, None)
+            print(f"timely-llm: {error}", file=sys.stderr)
+            return EXIT_FAILED
         except BaseException:
-            _write(results, json_file, None)
+            if results.measured:
+                _write(results, json_file, None)
             raise
     _write(results, json_file, plots)
     return 0

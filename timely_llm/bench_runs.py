@@ -32,7 +32,7 @@ from timely_llm.evaluation.bench import (
 )
 from timely_llm.evaluation.bench_bound import Question
 from timely_llm.evaluation.bench_cells import DECODE_STEP
-from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, load_of
+from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, NoSuchLoad, load_of
 from timely_llm.evaluation.burst import Lane, burst_of, lanes
 from timely_llm.evaluation.trace import Trace
 from timely_llm.processes import Interrupt
@@ -199,7 +199,10 @@ def _paper_load(
         progress.update(task, description=f"{words}: {tried[load]:.3f} at {load:g}")
         return tried[load]
 
-    load = load_of(utility)
+    try:
+        load = load_of(utility)
+    except NoSuchLoad as error:
+        raise NoSuchLoad(f"--load paper: vllm on {workload}, {engine}: {error}") from None
     progress.remove_task(task)
     return load, tried[load]
 

@@ -191,6 +191,31 @@ def test_policies_are_held_against_the_bound_and_the_exact_optimum(small, tmp_pa
     assert rows[2]["bound"] == pytest.approx(alone, abs=1e-6)
 
 
+def test_the_paper_s_load_is_found_said_and_used(tmp_path):
+    """The preset is fitted so that vllm has the paper's 0.74 on WID2 at load 1."""
+    file = tmp_path / "out.json"
+    options = ("--load", "paper", "--policies", "vllm", "--max-batch", "12", "--json", file)
+    result = bench(*options)
+    assert result.exit_code == 0
+    report = json.loads(file.read_text())
+    (found,) = report["settings"]["paper_load"]
+    assert found["load"] == pytest.approx(1.0, rel=0.05)
+    assert report["results"][0]["load"] == found["load"]
+    assert report["results"][0]["utility_mean"] == pytest.approx(0.74, abs=0.003)
+    assert f"at load {found['load']:g}" in result.output
+
+
+def test_a_load_that_does_not_exist_is_said(tmp_path, small):
+    """Goals that all come at once do so at every load."""
+    trace = trace_file.read(small)
+    path = tmp_path / "at_once.jsonl"
+    at_once = tuple(replace(arrival, at=0.0) for arrival in trace.arrivals)
+    trace_file.write(replace(trace, arrivals=at_once), path)
+    result = bench("--workload", path, "--load", "paper", "--policies", "vllm")
+    assert result.exit_code == 1
+    assert "--load paper: vllm on" in result.output and "utility" in result.output
+
+
 # Interrupts.
 
 

@@ -11,7 +11,7 @@ LEAST, MOST = 1 / 64, 256.0
 
 
 class NoSuchLoad(ValueError):
-    """No load in the range searched has the utility."""
+    """No load in the range searched has the utility. The text says what was met instead."""
 
 
 def load_of(
@@ -32,7 +32,6 @@ def load_of(
     tried: dict[float, float] = {}
 
     def at(load: float) -> float:
-        load = float(f"{load:.4g}")
         if load not in tried:
             tried[load] = utility(load)
         return tried[load]
@@ -41,7 +40,7 @@ def load_of(
     for _ in range(steps):
         if min(abs(value - target) for value in tried.values()) <= tolerance:
             return min(tried, key=lambda load: abs(tried[load] - target))
-        middle = math.sqrt(low * high)
+        middle = float(f"{math.sqrt(low * high):.4g}")
         if at(middle) > target:
             low = middle
         else:
