@@ -22,7 +22,7 @@ CAUTION = 0.25  # of the way from the expected to the longest segment
 KAPPA = 8.0  # mean segments; how soon slack begins to count
 HEAD = 32  # goals that are planned for; those behind them count by what the head's time costs them
 IDLE = 0.1  # what engine time is worth by itself, in mean weights
-SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28)  # of turns, besides the largest
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)  # of turns, besides the largest
 RIDE = 0.02  # a step may be longer by this share for each sequence that rides along
 BACKGROUND = 2.0  # single steps that a step may take while nothing is due
 PATIENCE = 5.0  # s behind its due time, from which on a goal has its share of the steps
@@ -52,10 +52,9 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     written ahead while nobody else is there. Nobody starves: of those more than PATIENCE s behind
     their due time, the first due is in one of SHARE steps at least.
     """
-    goals, later = _goals(now, views, state)
+    goals, later, overdue = _goals(now, views, state)
     if not goals:
-        size = _background_size(len(later), state)
-        return preempting(later[:size], state, later[size:])
+        return _background(later, state)
     head, tail = _ranked(goals)
     steps = _steps(head, state)
     size = _turn_size(head, _pressure(head, goals), steps, state)
@@ -63,19 +62,27 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     rest = [goal[4] for goal in head[size:]] + tail
     fresh = [view for view in turn if view.uncached]
     run = _prompts(fresh, turn, state) if fresh else _with_riders(turn, rest, steps)
-    if state.steps % SHARE == 0:
-        run = _with_overdue(run, now, views, state)
+    others = turn + rest + later
+    if overdue is not None:  # between its steps, it is the last to give up its KV blocks
+        others.insert(0, overdue)
+        if state.steps % SHARE == 0:
+            run = [overdue, *[view for view in run if view is not overdue]][: state.max_batch]
     chosen = {view.number for view in run}
-    return preempting(run, state, [v for v in turn + rest + later if v.number not in chosen])
+    behind = {view.number: view for view in others if view.number not in chosen}
+    return preempting(run, state, list(behind.values()))
 
 
-def _goals(now: float, views: Sequence[View], state: EngineState) -> tuple[list[_Goal], list[View]]:
-    """What is to be planned for, and continuations that are due later, in order."""
+def _goals(
+    now: float, views: Sequence[View], state: EngineState
+) -> tuple[list[_Goal], list[View], View | None]:
+    """What is to be planned for; continuations that are due later, in order; and the longest
+    overdue, if it is more than PATIENCE s behind."""
     latency = state.latency
     alone = max(_LEAST, latency(1, 0, 0))
     prompts: dict[int, float] = {0: 0.0}
     goals: list[_Goal] = []
     later: list[View] = []
+    overdue: View | None = None
     for view in views:
         weight = -view.utility.alpha
         slack = view.due - view.network - now
@@ -84,14 +91,19 @@ def _goals(now: float, views: Sequence[View], state: EngineState) -> tuple[list[
                 later.append(view)
                 continue
             weight *= CONTINUATION
+        if slack < -PATIENCE and (
+            overdue is None or (view.due, view.number) < (overdue.due, overdue.number)
+        ):
+            overdue = view
         uncached = view.uncached
         if uncached not in prompts:
             prompts[uncached] = latency(0, uncached, 0)
         tokens = view.tokens_left
         tokens += CAUTION * (view.worst_tokens_left - tokens)
-        goals.append((weight, slack, prompts[uncached] + tokens * alone, view.number, view))
+        own = max(_LEAST, prompts[uncached] + tokens * alone)
+        goals.append((weight, slack, own, view.number, view))
     later.sort(key=lambda view: (view.due, view.number))
-    return goals, later
+    return goals, later, overdue
 
 
 def _ranked(goals: list[_Goal]) -> tuple[list[_Goal], list[View]]:
@@ -209,23 +221,10 @@ def _with_riders(turn: list[View], rest: Iterable[View], steps: Sequence[float])
     return run
 
 
-def _with_overdue(
-    run: list[View], now: float, views: Sequence[View], state: EngineState
-) -> list[View]:
-    """The longest overdue first, in place of the last of ``run`` if there is no room."""
-    limit = now - PATIENCE
-    overdue = [(view.due, view.number, view) for view in views if view.due < limit]
-    if not overdue:
-        return run
-    first = min(overdue)[2]
-    others = [view for view in run if view.number != first.number]
-    return [first, *others[: state.max_batch - 1]]
-
-
-def _background_size(count: int, state: EngineState) -> int:
-    """How many continuations to write ahead: a new goal need not wait long for the step's end."""
+def _background(later: list[View], state: EngineState) -> Decision:
+    """Continuations written ahead, in steps that end before a new goal has waited long."""
     longest = BACKGROUND * state.latency(1, 0, 0)
-    size = min(count, state.max_batch)
+    size = min(len(later), state.max_batch)
     while size > 1 and state.latency(size, 0, 0) > longest:
         size -= 1
-    return size
+    return preempting(later[:size], state, later[size:])
