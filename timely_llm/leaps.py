@@ -21,7 +21,9 @@ def leap(engine: Engine, plans: Plans, decision: Decision, now: float, until: fl
         return Leap()
     until = min(until, decision.stands, plans.due)
     steps = _quiet(plans, decision.run) if now < until else 0
-    return engine.leap(decision.run, steps, now, until) if steps > 0 else Leap()
+    if steps < 1:
+        return Leap()
+    return engine.leap(decision.run, steps, now, until, decision.kv_floor)
 
 
 def _quiet(plans: Plans, run: Sequence[str]) -> int:

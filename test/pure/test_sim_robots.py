@@ -75,7 +75,7 @@ def segments_of(plan) -> list[Segment]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10), st.lists(st.floats(0.01, 8.0), min_size=30, max_size=30))
 def test_published_plans_are_executed_as_by_the_real_executor(number, gaps):
     one = published()[number]

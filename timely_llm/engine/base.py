@@ -142,7 +142,7 @@ class Leap:
     """Steps taken together, each of which gave every generation of the run set one token.
 
     ``durations`` (s) one a step, ``texts`` by request id; afterwards the KV cache has
-    ``kv_blocks_used`` in use and room for a token more of each without an eviction if ``roomy``.
+    ``kv_blocks_used`` in use, and ``roomy`` says that one more step would have been possible.
     """
 
     durations: tuple[float, ...] = ()

@@ -275,11 +275,14 @@ class SimulatedEngine:
             kv_blocks_total=self.info.kv_blocks,
         )
 
-    def leap(self, run: Sequence[str], steps: int, now: float, until: float) -> Leap:
+    def leap(
+        self, run: Sequence[str], steps: int, now: float, until: float, kv_floor: int = 0
+    ) -> Leap:
         """Up to ``steps`` steps of ``run`` together, as ``step`` would take them one by one, the
         last one being the first that ends at ``until`` or later (s).
 
-        None are taken unless all of ``run`` decode, go on behind them and find blocks.
+        None are taken unless all of ``run`` decode and go on behind them, and no more than leave
+        ``kv_floor`` KV tokens free.
         """
         lives = [self._live.get(name) for name in run]
         if not lives or len(lives) > self.info.max_batch or self._lag:
@@ -288,7 +291,10 @@ class SimulatedEngine:
             if live is None or not live.room or live.computed < max(live.prompt, live.highest):
                 return Leap()
             steps = min(steps, self._before_end(live))
-        if steps < 1 or self._lacking(lives, steps):
+        floor = -(-kv_floor // self.info.block_size)
+        while steps > 0 and self._lacking(lives, steps, floor):
+            steps //= 2
+        if steps < 1:
             return Leap()
         context = sum(live.computed + 1 for live in lives)
         durations: list[float] = []
@@ -298,18 +304,18 @@ class SimulatedEngine:
             now += duration
             context += len(lives)
         texts = {live.request.id: self._pass(live, len(durations)) for live in lives}
-        return Leap(tuple(durations), texts, self._used, not self._lacking(lives, 1))
+        return Leap(tuple(durations), texts, self._used, not self._lacking(lives, 1, floor))
 
     def _before_end(self, live: _Live) -> int:
         """Tokens of its answer before the one that ends it."""
         length = len(live.script) + self._end_token
         return min(length, live.request.max_tokens) - live.generated - 1
 
-    def _lacking(self, lives: Sequence[_Live], tokens: int) -> bool:
-        """Whether blocks run out with ``tokens`` more of each."""
+    def _lacking(self, lives: Sequence[_Live], tokens: int, floor: int) -> bool:
+        """Whether ``tokens`` more of each leave fewer than ``floor`` blocks free."""
         size = self.info.block_size
         need = sum(max(0, -(-(live.computed + tokens - live.room) // size)) for live in lives)
-        return self._used + need > self.info.kv_blocks
+        return self._used + need > self.info.kv_blocks - floor
 
     def _pass(self, live: _Live, tokens: int) -> str:
         """Write ``tokens`` more of an answer; their text."""

@@ -62,8 +62,8 @@ class Decision:
     giving them up first if the engine runs out; who gives them up now.
 
     ``stands`` is a promise: up to that time (s) ``run`` would be chosen again, in the same order,
-    as long as no event comes, no segment ends, no prediction is due and nobody is evicted. A
-    simulator may then take those steps together.
+    as long as no event comes, no segment ends, no prediction is due and at least ``kv_floor`` KV
+    tokens are free. A simulator may then take those steps together.
     """
 
     run: tuple[str, ...] = ()
@@ -72,6 +72,7 @@ class Decision:
     prefill_budget: int | None = None  # prompt tokens of this step; None: the engine's own limit
     wake_at: float | None = None  # s, with an empty run set: choose again then
     stands: float | None = None  # s; None: for one step
+    kv_floor: int = 0
 
 
 Choose = Callable[[float, Sequence[View], EngineState], Decision]

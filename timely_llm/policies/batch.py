@@ -9,6 +9,7 @@ from operator import attrgetter
 from timely_llm.policies import Decision, EngineState, View
 
 by_number = attrgetter("number")
+LARGEST_BLOCK = 128  # tokens of a KV block; the next token of each may begin one
 MOST_TOKENS = 1e9  # of a segment; keeps sums of tokens whole numbers
 
 
@@ -65,12 +66,11 @@ def settled(
     batch = [view for view in views if stays(view)]
     if len(batch) < min(state.max_batch, len(views)) or len(batch) > state.max_batch:
         return None
-    if sum(kv_needed(view) for view in batch) > state.kv_tokens_free or any(
-        view.uncached for view in batch
-    ):
+    need = sum(kv_needed(view) + LARGEST_BLOCK for view in batch)
+    if need > state.kv_tokens_free or any(view.uncached for view in batch):
         return None
     batch.sort(key=by_number)
-    return Decision(run=tuple(view.id for view in batch), stands=math.inf)
+    return Decision(run=tuple(view.id for view in batch), stands=math.inf, kv_floor=need)
 
 
 def fill(
