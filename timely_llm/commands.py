@@ -258,7 +258,7 @@ def demo(
     json_file: Annotated[
         Path | None, typer.Option("--json", dir_okay=False, help="write the report to this file")
     ] = None,
-    policy: Annotated[str, typer.Option(help="scheduling policy")] = "timely",
+    policy: Annotated[str, typer.Option(help="scheduling policy")] = "least_loss",
     pace: Annotated[
         str, typer.Option(help="preset whose step times the planner is slowed to; none: raw speed")
     ] = DEFAULT_PACE,

@@ -35,7 +35,7 @@ class DemoOptions:
 
     fleet: Fleet
     script: Script
-    policy: str = "timely"
+    policy: str = "least_loss"
     pace: str = "none"
     planner: tuple[tuple[str, Value], ...] = ()
     baseline: bool = True

@@ -310,7 +310,7 @@ def test_demo_reports_what_was_flown_under_both_policies(demo, tmp_path: Path) -
     command = demo("--json", str(tmp_path / "report.json"))
     assert command.end() == 0, command.output()
     report = json.loads((tmp_path / "report.json").read_text())
-    assert (report["policy"], report["baseline"]["policy"]) == ("timely", "vllm")
+    assert (report["policy"], report["baseline"]["policy"]) == ("least_loss", "vllm")
     assert report["pace"] == report["baseline"]["pace"] == "rtx4090-llama3-8b"
     assert report["engine"]["backend"] == "simulated"
     assert report["prompt_tokens_recomputed_on_resume"] == 0

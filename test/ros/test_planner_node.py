@@ -253,10 +253,10 @@ def test_status_config_and_diagnostics(flying: Client) -> None:
     )
     node.create_subscription(DiagnosticArray, "/diagnostics", lambda m: collect(found, m), 10)
     flying.until(lambda: {"status", "config", "d1", "planner"} <= set(found), "all three")
-    assert found["status"].policy == "timely"
+    assert found["status"].policy == "least_loss"
     assert found["status"].robots >= 2
     assert found["status"].prompt_tokens_recomputed == 0
-    assert "policy: timely" in found["config"].data
+    assert "policy: least_loss" in found["config"].data
     assert found["planner"].message == "active"
 
 

@@ -20,7 +20,7 @@ def _preset(urgency: Urgency) -> Parameter:
 
 
 PARAMETERS: dict[str, Parameter] = {
-    "policy": Parameter("timely", "scheduling policy by name"),
+    "policy": Parameter("least_loss", "scheduling policy by name"),
     "engine": Parameter("vllm", "vllm, or simulated (scripted plans; for tests)"),
     "model": Parameter("", "path or name that vLLM loads; empty: the bundled planner"),
     "prompt_template": Parameter("", "jinja2 file; empty: the model's own, else the default"),
