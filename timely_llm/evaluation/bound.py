@@ -19,6 +19,7 @@ MAX_GROUP = 16  # goals in one program
 SLOT = 0.04  # s, at first
 FINEST = 0.002  # s
 ROUNDS = 5
+SIZE = 500  # goals times slots beyond which no finer program is tried
 GAP = 0.002  # of the value: what rounding utilities up may add to it, if rounds suffice
 GAIN = 0.25  # of it: a round that lowers the bound by less is the last one
 _FAR = 1.3  # growth of slots behind the last arrival
@@ -32,20 +33,32 @@ def upper_bound(
     kinds: Mapping[str, SkillSet | TextKind],
     network: float = 0.008,
     cut: float = CUT,
+    block_size: int | None = None,
 ) -> float:
     """No policy's mean utility a goal on ``trace`` is above this.
 
     ``latency`` gives an engine's step times, ``max_batch`` sequences at most compute in a step.
-    ``kinds`` says what a segment is. A goal without a first segment ``cut`` s after the last
-    arrival is worth its utility then. Times in s. ``ValueError`` for an unknown kind of task and
-    for an engine whose steps take less than their parts.
+    ``kinds`` says what a segment is, ``block_size`` see ``works_of``. A goal without a first
+    segment ``cut`` s after the last arrival is worth its utility then. Times in s. ``ValueError``
+    for an unknown kind of task and for an engine whose steps take less than their parts.
     """
     if not trace.arrivals:
         raise ValueError(f"trace {trace.name!r} has no arrivals")
-    works = works_of(trace.arrivals, kinds)
+    works = works_of(trace.arrivals, kinds, block_size)
     costs = EngineCosts.of(latency, max_batch)
     cut_at = max(work.at for work in works) + cut
-    return total_bound(works, costs, max_batch, network=network, cut_at=cut_at) / len(works)
+    robots: set[str] = set()
+    first: list[Work] = []
+    later: list[Work] = []
+    for work, arrival in zip(works, trace.arrivals, strict=True):
+        (later if arrival.robot_id in robots else first).append(work)
+        robots.add(arrival.robot_id)
+    # The clock of a goal that waits for its robot starts when that is free, whenever that is: it
+    # may find the engine idle.
+    alone = Setup(works, costs, max_batch, network, cut_at)
+    total = sum(alone.worth(work, work.at + alone.shortest(work)) for work in later)
+    total += total_bound(first, costs, max_batch, network=network, cut_at=cut_at)
+    return total / len(works)
 
 
 def total_bound(
@@ -100,7 +113,7 @@ def group_bound(setup: Setup) -> float:
     """The program's value on finer and finer slots: finer where rounding adds most to it, until
     that no longer tells much, or a schedule is known that is as good."""
     best = sum(setup.worth(work, work.at + setup.shortest(work)) for work in setup.works)
-    reached = max(map(setup.in_waves, range(1, len(setup.works) + 1)))
+    reached = max(map(setup.plain, range(1, len(setup.works) + 1)))
     grid, before = first_grid(setup), np.inf
     for _ in range(ROUNDS):
         allowed = GAP * max(abs(best), 1e-9)
@@ -114,6 +127,8 @@ def group_bound(setup: Setup) -> float:
             break
         before = found.value
         grid = np.sort(np.concatenate([grid, (grid[:-1] + widths / 2)[split]]))
+        if len(grid) * len(setup.works) > SIZE:
+            break
     return best
 
 

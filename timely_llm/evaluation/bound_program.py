@@ -56,32 +56,34 @@ class Setup:
         """Utility of a segment that the engine completes at ``done``."""
         return work.utility(min(done + self.network, max(self.cut_at, work.at)) - work.at)
 
-    def in_waves(self, size: int) -> float:
-        """What a plain schedule reaches: of those that are there, the ``size`` due first are
-        computed together, prompts first, until all of them are done."""
-        works = self.works
-        left = sorted(range(len(works)), key=lambda i: works[i].at)
-        now, total = works[left[0]].at, 0.0
-        while left:
-            now = max(now, works[left[0]].at)
-            here = [i for i in left if works[i].at <= now]
-            wave = sorted(here, key=lambda i: works[i].at + works[i].utility.ert)[:size]
-            left = [i for i in left if i not in wave]
-            for i in wave:
-                now += works[i].prompt * self.costs.per_prompt_token
-                if not works[i].decodes:
-                    total += self.worth(works[i], now)
-            steps = {i: works[i].decodes for i in wave if works[i].decodes}
-            while steps:
-                batch = list(steps)[: self.max_batch]
+    def plain(self, size: int) -> float:
+        """What a plain schedule reaches: at most ``size`` goals in progress, the first due first,
+        prompts before steps."""
+        works, waiting = self.works, sorted(range(len(self.works)), key=self._due)
+        now, total = min(work.at for work in works), 0.0
+        steps: dict[int, int] = {}
+        while waiting or steps:
+            here = next((i for i in waiting if works[i].at <= now), None)
+            if here is not None and len(steps) < size:
+                waiting.remove(here)
+                now += works[here].prompt * self.costs.per_prompt_token
+                steps[here] = works[here].decodes
+                batch = []
+            elif steps:
+                batch = sorted(steps, key=self._due)[: self.max_batch]
                 context = sum(works[i].context(steps[i]) for i in batch)
                 now += self.costs.decode(len(batch)) + self.costs.per_kv_token * context
-                for i in batch:
-                    steps[i] -= 1
-                    if not steps[i]:
-                        total += self.worth(works[i], now)
-                        del steps[i]
+            else:
+                now = min(works[i].at for i in waiting)
+                continue
+            steps |= {i: steps[i] - 1 for i in batch}
+            for i in [i for i, left in steps.items() if left == 0]:
+                total += self.worth(works[i], now)
+                del steps[i]
         return total
+
+    def _due(self, i: int) -> tuple[float, int]:
+        return self.works[i].at + self.works[i].utility.ert, i
 
 
 @dataclass(frozen=True, slots=True)

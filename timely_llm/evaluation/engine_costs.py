@@ -5,7 +5,7 @@ Shared by ``bound.py`` and ``exact.py``; the model is in docs/bound.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -127,24 +127,27 @@ def first_tokens(task: Task, kind: SkillSet | TextKind) -> int:
     return max(1, len(task.tokens))
 
 
-def works_of(arrivals: tuple[Arrival, ...], kinds: Mapping[str, SkillSet | TextKind]) -> list[Work]:
+def works_of(
+    arrivals: Sequence[Arrival],
+    kinds: Mapping[str, SkillSet | TextKind],
+    block_size: int | None = None,
+) -> list[Work]:
     """The first segments of ``arrivals``; ``kinds`` says what a segment is for each kind.
-    ``ValueError`` for a kind that is not there."""
+
+    The prompt that a kind shares is in the cache; with a ``block_size`` only whole blocks of it,
+    and the rest is computed for each goal. ``ValueError`` for a kind that is not there.
+    """
     known: dict[Task, int] = {}
     works = []
-    for arrival in arrivals:
-        task = arrival.task
+    for task in (arrival.task for arrival in arrivals):
         if task not in known:
             if task.kind not in kinds:
                 raise ValueError(f"task {task.name!r}: kind {task.kind!r} is not in kinds")
             known[task] = first_tokens(task, kinds[task.kind])
-        works.append(
-            Work(
-                arrival.at,
-                max(1, task.prompt_tokens),
-                known[task] - 1,
-                task.utility,
-                task.system_tokens,
-            )
-        )
+    for arrival in arrivals:
+        task, cached = arrival.task, arrival.task.system_tokens
+        if block_size is not None:
+            cached = max(0, cached - 1) // block_size * block_size
+        prompt = max(1, task.system_tokens - cached + task.prompt_tokens)
+        works.append(Work(arrival.at, prompt, known[task] - 1, task.utility, cached))
     return works
