@@ -148,7 +148,9 @@ def test_a_fleet_is_launched_in_a_namespace_and_ends_with_ctrl_c(run, tmp_path: 
 def test_the_planner_takes_a_parameter_file_and_arguments_before_it(run, tmp_path: Path) -> None:
     text = share("config", "planner.yaml").read_text()
     (tmp_path / "mine.yaml").write_text(
-        text.replace("engine: vllm", "engine: simulated").replace("policy: least_loss", "policy: fcfs")
+        text.replace("engine: vllm", "engine: simulated").replace(
+            "policy: least_loss", "policy: fcfs"
+        )
     )
     launched = run("planner.launch.py", f"params_file:={tmp_path}/mine.yaml")
     with PlannerClient() as client:
