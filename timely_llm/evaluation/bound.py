@@ -138,7 +138,8 @@ def first_grid(setup: Setup) -> np.ndarray:
     works = setup.works
     end = works[0].at
     for work in works:
-        end = max(end, work.at) + setup.shortest(work)
+        slower = setup.costs.decode(1) - setup.costs.shortest_step
+        end = max(end, work.at) + setup.shortest(work) + work.decodes * slower
     end = min(end, setup.cut_at)
     start, last = works[0].at, works[-1].at
     times = [start]

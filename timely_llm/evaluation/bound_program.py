@@ -41,12 +41,12 @@ class Setup:
     cut_at: float
 
     def shortest(self, work: Work) -> float:
-        """s that the segment takes alone."""
-        return work.prompt * self.costs.per_prompt_token + work.decodes * self.per_token(work, 1)
+        """s that the segment takes at least."""
+        return work.prompt * self.costs.per_prompt_token + work.decodes * self.per_token(work)
 
-    def per_token(self, work: Work, batch: int) -> float:
-        """s of a step of ``batch`` that hold ``work`` and no other context."""
-        return self.costs.decode(batch) + self.kv_time(work)
+    def per_token(self, work: Work) -> float:
+        """s of a step that computes a token of ``work`` at least."""
+        return self.costs.shortest_step + self.kv_time(work)
 
     def kv_time(self, work: Work) -> float:
         """s that each of its tokens adds to a step at least: the context of its first one."""
@@ -200,7 +200,7 @@ def _add_goal(
     work, costs = setup.works[goal], setup.costs
     classes = classes_of(setup, goal, grid)
     prompt = work.prompt * costs.per_prompt_token
-    own = setup.per_token(work, 1)
+    own = setup.per_token(work)
     one = program.add_rows([1.0], equal=True)
     if grid[-1] >= setup.cut_at - 1e-9:  # not served at all
         never = program.add_columns(1, setup.worth(work, setup.cut_at))

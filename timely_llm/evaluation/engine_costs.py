@@ -55,6 +55,11 @@ class EngineCosts:
     def decode(self, batch: int) -> float:
         return self.decode_times[min(batch, len(self.decode_times)) - 1]
 
+    @cached_property
+    def shortest_step(self) -> float:
+        """s of the fastest decode step, of whatever batch: a batch of one, on any real engine."""
+        return min(self.decode_times)
+
     @classmethod
     def of(cls, latency: Latency, max_batch: int) -> EngineCosts:
         """From an engine's step latency, by probing it. ``ValueError`` where parts of a step hide

@@ -264,7 +264,7 @@ class _Search:
         for i in goals:
             start = np.maximum(states.now, self.at[i])
             time = states.prompts[:, i] * self.costs.per_prompt_token
-            done = start + time + states.decodes[:, i] * self.costs.decode(1)
+            done = start + time + states.decodes[:, i] * self.costs.shortest_step
             open_ = (states.prompts[:, i] > 0) | (states.decodes[:, i] > 0)
             total += np.where(open_, self.worth(i, done), 0.0)
         return total
