@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from timely_llm.evaluation.bound_program import Setup
 from timely_llm.evaluation.engine_costs import EngineCosts, Work
 
 MAX_GOALS = 6
@@ -45,7 +46,11 @@ def exact(
     if not works:
         return 0.0
     search = _Search(works, costs, max_batch, network, cut_at)
-    good = search.run(-math.inf, _BEAM, max_states)
+    plain = Setup(search.works, costs, max_batch, network, search.cut_at)
+    good = max(map(plain.plain, range(1, len(works) + 1)))
+    if search.bound(search.root)[0] <= good + _EPS:
+        return good
+    good = search.run(good - 2 * _EPS, _BEAM, max_states)
     return search.run(good, max_states, max_states)
 
 
@@ -104,18 +109,18 @@ class _Search:
                 f"first segments of {self.total.max() + 1} tokens are too long to search"
             )
         self.radix = np.cumprod([1, *sizes], dtype=np.int64)
-
-    def run(self, best: float, width: int, max_states: int) -> float:
-        """The best value above ``best``, keeping the ``width`` most promising states at a time."""
-        root = _States(
+        self.root = _States(
             np.array([[work.prompt for work in self.works]]),
             self.total[None, :].copy(),
             np.zeros(1, np.int64),
             self.arrivals[:1].copy(),
             np.zeros(1),
         )
+
+    def run(self, best: float, width: int, max_states: int) -> float:
+        """The best value above ``best``, keeping the ``width`` most promising states at a time."""
         layers: dict[int, list[_States]] = defaultdict(list)
-        layers[_steps_left(root)[0]].append(root)
+        layers[_steps_left(self.root)[0]].append(self.root)
         visited = 0
         while layers:
             work = max(layers)
