@@ -3,11 +3,13 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from timely_llm import engine_presets
 from timely_llm.evaluation import workloads
 from timely_llm.evaluation.known_plans import read
-from timely_llm.evaluation.real_robots import FollowingRobot, WrittenPlan
+from timely_llm.evaluation.real_robots import FollowingRobot, WrittenPlan, filled
 from timely_llm.evaluation.simulate import Replay, Setting
 from timely_llm.evaluation.tasks import published, skill_sets
 from timely_llm.evaluation.trace import Arrival, Task
@@ -96,6 +98,30 @@ def test_a_robot_that_is_halted_says_so_once():
     assert (report.state, report.plan_id) == (ExecutionState.ABORTED, "p")
     assert robot.wake == float("inf")
     assert robot.halt(1.6) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokens"),
+    [
+        (["mf", "(50)", ";", ""], ("mf", "(50", ")", ";")),
+        (["mf", "", "(50);"], ("m", "f", "(50);")),
+        (["tp();", "", ""], ("tp(", ")", ";")),
+        (["a", "", ""], ("a",)),
+        (["", "ab"], ("ab",)),
+    ],
+)
+def test_no_token_of_a_recorded_answer_is_empty(texts, tokens):
+    assert filled(texts) == tokens
+
+
+@given(st.lists(st.text("abc", max_size=3), max_size=12))
+def test_recorded_tokens_keep_text_and_number(texts):
+    found = filled(texts)
+    assert "".join(found) == "".join(texts)
+    assert all(found)
+    assert len(found) <= min(len(texts), len("".join(texts)))
+    long = ["x" * len(texts), *texts]
+    assert len(filled(long)) == len(long)
 
 
 class Following(Replay):

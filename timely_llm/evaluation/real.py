@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from types import TracebackType
@@ -19,7 +18,7 @@ from timely_llm.evaluation.bench import Cell, Conditions, Measured
 from timely_llm.evaluation.bench_cells import DECODE_STEP, measured, policy_of, trace_of
 from timely_llm.evaluation.known_plans import read
 from timely_llm.evaluation.real_replay import Check, RealReplay, Stretched, settle
-from timely_llm.evaluation.real_robots import WrittenPlan
+from timely_llm.evaluation.real_robots import WrittenPlan, filled
 from timely_llm.evaluation.simulate import Run, Setting
 from timely_llm.evaluation.tasks import published, skill_sets
 from timely_llm.evaluation.trace import Task, Trace
@@ -165,16 +164,3 @@ class RealBench:
                 finish = output.finish
         settle(engine)
         return texts, fixed, prompt
-
-
-def filled(texts: Sequence[str]) -> tuple[str, ...]:
-    """``texts`` of which none is empty: one that is, as the end token's, takes the last character
-    of those before it. Fewer of them, where there are more than characters."""
-    found = list(texts)
-    for i in range(len(found) - 1, 0, -1):
-        if not found[i]:
-            giver = next((k for k in range(i - 1, -1, -1) if found[k]), None)
-            if giver is None:
-                break
-            found[i], found[giver] = found[giver][-1], found[giver][:-1]
-    return tuple(text for text in found if text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from itertools import accumulate
 
 from timely_llm.evaluation.known_plans import Action, walk
@@ -90,3 +91,16 @@ class FollowingRobot(SimRobot):
         self.over, self.wake = True, math.inf
         self.began = self.ends = math.inf
         return [self._report(ExecutionState.ABORTED, now)]
+
+
+def filled(texts: Sequence[str]) -> tuple[str, ...]:
+    """``texts`` of which none is empty: one that is, as the end token's, takes the last character
+    of those before it. Fewer of them, where there are more than characters."""
+    found = list(texts)
+    for i in range(len(found) - 1, 0, -1):
+        if not found[i]:
+            giver = next((k for k in range(i - 1, -1, -1) if found[k]), None)
+            if giver is None:
+                break
+            found[i], found[giver] = found[giver][-1], found[giver][:-1]
+    return tuple(text for text in found if text)
