@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from timely_llm.fleet import Refused
 from timely_llm.messages import ErrorCode, OnFailure, PlanGoal
+from timely_llm.overload import check_way
 from timely_llm.utility import PRESETS, TimeUtility, Urgency
 
 
@@ -34,6 +35,10 @@ class PlannerConfig:
     first_report_timeout: float = 10.0  # of a session: discovery takes its time
     stop_timeout: float = 5.0
     probe_timeout: float = 5.0
+    overload: str = "late"  # or "refuse": goals that would be worth nothing by then
+
+    def __post_init__(self) -> None:
+        check_way(self.overload)
 
     def utility_of(self, goal: PlanGoal) -> TimeUtility:
         """The goal's own utility, else its urgency's preset."""

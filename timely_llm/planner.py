@@ -83,6 +83,7 @@ class Planner:
         self.plans = Plans(config or PlannerConfig(), engine, prompts, fleet, cutter, told)
         self.predictor = (predictor or PastLengths()) if policy.predicts else None
         self.latency = LatencyEstimate(latency or StepLatency(0.02, per_prefill_token=1e-4))
+        self.plans.latency = self.latency
         self.last_step = StepResult()
         self.steps = 0
         self.busy = 0.0  # s, of all steps
@@ -215,6 +216,8 @@ class Planner:
         self._report(plan, kind, now)
 
     def _report(self, plan: Generation, kind: PlanEventType, now: float) -> None:
+        if not self.plans.told:
+            return
         self.plans.emit(plan, kind, now, horizon=plan.horizon.remaining(now))
         self.plans.feedback(plan, now)
 

@@ -7,7 +7,7 @@ Who does it and why stands in ``intake.py`` (goals), ``reports.py`` (robots' rep
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from timely_llm import events as ev
@@ -32,6 +32,7 @@ from timely_llm.messages import (
     SegmentCommand,
     SkillCall,
 )
+from timely_llm.overload import reason_to_refuse
 from timely_llm.pins import Pins
 from timely_llm.prompts import PromptTemplate, TemplateError
 from timely_llm.views import Views
@@ -85,13 +86,14 @@ class Plans:
     ) -> None:
         self.config, self.engine, self.prompts, self.fleet = config, engine, prompts, fleet
         self._make_cutter = cutter or (lambda kind, plan_id: make_cutter(kind))
-        self._told = told
+        self.told = told
         self.live: dict[str, Generation] = {}
         self.writing: dict[str, Writing] = {}
         self.views = Views()
         self.pins = Pins(engine, config.max_tokens)
         self.probes: dict[str, Probe] = {}
         self.out: list[ev.Command] = []
+        self.latency: Callable[[int, int, int], float] | None = None  # of the engine's steps
         self.due = math.inf
         self.active = True
         self._numbers = 0
@@ -113,14 +115,14 @@ class Plans:
 
     def emit(self, plan: Generation, kind: PlanEventType, now: float, **fields) -> None:
         """Record a change of ``plan``'s state."""
-        if not self._told:
+        if not self.told:
             return
         event = PlanEvent(plan.plan_id, plan.goal.robot_id, kind, now, **fields)
         self.out.append(ev.EmitEvent(event))
 
     def feedback(self, plan: Generation, now: float, text: str = "", position: int = 0) -> None:
         """Tell the goal's client how far it is."""
-        if not self._told:
+        if not self.told:
             return
         self.out.append(
             ev.EmitFeedback(
@@ -145,8 +147,11 @@ class Plans:
     # One plan's way.
 
     def start(self, plan: Generation, robot: Robot, now: float) -> None:
-        """Start the plan's clock and hand it to the engine."""
+        """Start the plan's clock and hand it to the engine, unless it came too late for that."""
         plan.arrival = now
+        if reason := reason_to_refuse(self, plan, robot):
+            self.end(plan, ErrorCode.OVERLOADED, reason, now)
+            return
         plan.move(Move.START)
         try:
             self._submit(plan, robot)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from timely_llm.goals import Limits, PlannerConfig
+from timely_llm.overload import check_way
 from timely_llm.ros.declare import Parameter, ParameterError
 from timely_llm.utility import PRESETS, TimeUtility, Urgency
 
@@ -43,6 +44,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "stop_timeout": Parameter(5.0, "a robot must confirm a stop within, s", (0.01, 3600.0)),
     "probe_timeout": Parameter(5.0, "the model must answer a probe within, s", (0.01, 3600.0)),
+    "overload": Parameter(
+        "late", "goals that would be worth nothing when answered: late (served) or refuse"
+    ),
     "status_period": Parameter(0.5, "between planner_status messages, s", (0.01, 60.0)),
     "max_instruction": Parameter(1000, "characters of an instruction", (1, 1 << 20)),
     "max_scene": Parameter(4000, "characters of a scene", (0, 1 << 20)),
@@ -67,6 +71,10 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
             presets[urgency] = TimeUtility(*numbers)
         except ValueError as error:
             raise ParameterError(f"parameter {name!r}: {error}") from error
+    try:
+        check_way(values["overload"])
+    except ValueError as error:
+        raise ParameterError(f"parameter {error}") from error
     return PlannerConfig(
         limits=Limits(values["max_instruction"], values["max_scene"], values["max_queue"]),
         presets=presets,
@@ -78,6 +86,7 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
         first_report_timeout=values["first_report_timeout"],
         stop_timeout=values["stop_timeout"],
         probe_timeout=values["probe_timeout"],
+        overload=values["overload"],
     )
 
 
