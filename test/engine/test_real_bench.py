@@ -12,6 +12,8 @@ from timely_llm.evaluation.bench import Cell, Conditions
 from timely_llm.evaluation.real import RealBench
 from timely_llm.paths import share
 
+pytestmark = pytest.mark.timeout(400)  # four engines start one after the other
+
 GOALS = 8
 
 

@@ -120,7 +120,7 @@ def test_recorded_tokens_keep_text_and_number(texts):
     assert "".join(found) == "".join(texts)
     assert all(found)
     assert len(found) <= min(len(texts), len("".join(texts)))
-    long = ["x" * len(texts), *texts]
+    long = ["x" * (len(texts) + 1), *texts]
     assert len(filled(long)) == len(long)
 
 

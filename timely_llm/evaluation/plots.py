@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from timely_llm.evaluation.bench import Measured, Sample, Summary, interval
+from timely_llm.evaluation.bench import Measured, Sample, Summary, interval, kept_cells, summaries
 from timely_llm.evaluation.plot_style import BOUND, dress, style_of
 
 _LABEL_GAP = 0.045  # of a panel's height between two lines' names
@@ -21,19 +21,19 @@ _PANEL = 380  # pixels
 def figures(
     found: Sequence[Summary], measured: Sequence[Measured], times: str = "s"
 ) -> dict[str, go.Figure]:
-    """All figures that the runs allow, by file name. ``times`` is the unit of all times."""
+    """All figures that the runs allow, by file name: of several batch sizes the best of each
+    policy, and one figure over them. ``times`` is the unit of all times."""
+    best = summaries(measured, best=True)
     made = {
         "utility": over_loads(
-            found, "utility_mean", "mean time utility of a goal", "Utility against load"
+            best, "utility_mean", "mean time utility of a goal", "Utility against load"
         ),
         "waiting": over_loads(
-            found, "waiting_s", f"mean waiting time ({times})", "Waiting against load"
+            best, "waiting_s", f"mean waiting time ({times})", "Waiting against load"
         ),
-        "response": responses(measured, times),
+        "response": responses(kept_cells(best, measured), times),
     }
-    if len({(s.cell.policy, s.cell.max_batch) for s in found}) > len(
-        {s.cell.policy for s in found}
-    ):
+    if len(found) > len(best):
         made["batches"] = over_batches(found)
     return made
 
@@ -54,7 +54,8 @@ def over_loads(found: Sequence[Summary], key: str, axis: str, title: str) -> go.
         }
         if key == "utility_mean":
             lines |= _bound_line(group)
-        _draw_lines(figure, column, lines, log=True)
+        least = _least(group) if key == "utility_mean" else None
+        _draw_lines(figure, column, lines, log=True, least=least)
         figure.update_xaxes(title_text="load (1: as published)", row=1, col=column)
     figure.update_yaxes(title_text=axis, row=1, col=1)
     return figure
@@ -72,7 +73,7 @@ def over_batches(found: Sequence[Summary]) -> go.Figure:
             ]
             for policy, own in _grouped(group, lambda s: s.cell.policy).items()
         }
-        _draw_lines(figure, column, lines, log=False)
+        _draw_lines(figure, column, lines, log=False, least=_least(group))
         figure.update_xaxes(title_text="most generations in one step", row=1, col=column)
     figure.update_yaxes(title_text="mean time utility of a goal", row=1, col=1)
     return figure
@@ -112,6 +113,7 @@ def _draw_lines(
     column: int,
     lines: dict[str, list[tuple[float, float | None, float | None]]],
     log: bool,
+    least: float | None = None,
 ) -> None:
     ends = {}
     for index, (name, points) in enumerate(lines.items()):
@@ -139,7 +141,9 @@ def _draw_lines(
             col=column,
         )
         ends[name] = (points[-1][0], points[-1][1], style["color"])
-    _name_lines(figure, column, ends, lines, log)
+    low, high = _reach(lines, least)
+    figure.update_yaxes(range=[low, high], row=1, col=column)
+    _name_lines(figure, column, ends, low, high, log)
     if log:
         ticks = sorted({x for points in lines.values() for x, _, _ in points})
         figure.update_xaxes(
@@ -147,22 +151,24 @@ def _draw_lines(
         )
 
 
-def _name_lines(figure: go.Figure, column: int, ends: dict, lines: dict, log: bool) -> None:
-    """Each line's name at its end, moved apart where they would cover each other."""
-    reach = [
-        y + sign * (error or 0.0)
-        for points in lines.values()
-        for _, y, error in points
-        if y is not None
-        for sign in (-1, 1)
-    ]
-    gap = _LABEL_GAP * ((max(reach) - min(reach)) or 1.0) if reach else 0.0
-    last = math.inf
-    for name, (x, y, colour) in sorted(ends.items(), key=lambda end: -end[1][1]):
-        last = min(y, last - gap)
+def _name_lines(
+    figure: go.Figure, column: int, ends: dict, low: float, high: float, log: bool
+) -> None:
+    """Each line's name at its end, moved apart where they would cover each other, and into the
+    panel, which reaches from ``low`` to ``high``."""
+    gap = _LABEL_GAP * (high - low)
+    ranked = sorted(ends.items(), key=lambda end: -end[1][1])
+    places: list[float] = []
+    for _, (_, y, _) in ranked:
+        places.append(min(y, places[-1] - gap) if places else y)
+    least = low
+    for i in range(len(places) - 1, -1, -1):
+        places[i] = max(places[i], least)
+        least = places[i] + gap
+    for (name, (x, _, colour)), y in zip(ranked, places, strict=True):
         figure.add_annotation(
             x=math.log10(x) if log else x,
-            y=last,
+            y=y,
             text=name,
             xanchor="left",
             xshift=10,
@@ -171,6 +177,23 @@ def _name_lines(figure: go.Figure, column: int, ends: dict, lines: dict, log: bo
             row=1,
             col=column,
         )
+
+
+def _reach(lines: dict[str, list], least: float | None) -> tuple[float, float]:
+    """The lowest and the highest value to be shown, errors included. What lies below ``least`` is
+    left out: one policy that is lost must not press all others together."""
+    values = [
+        y + sign * (error or 0.0)
+        for points in lines.values()
+        for _, y, error in points
+        if y is not None
+        for sign in (-1, 1)
+    ]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if least is not None:
+        low = max(low, min(least, high - 0.1))
+    margin = 0.04 * ((high - low) or 1.0)
+    return low - margin, high + margin
 
 
 # Distributions.
@@ -265,6 +288,11 @@ def _grouped(items: Iterable[Any], key) -> dict[Any, list[Any]]:
 def _value(summary: Summary, key: str) -> float | None:
     value = summary.row[key]
     return value["mean"] if isinstance(value, dict) else value
+
+
+def _least(group: Sequence[Summary]) -> float:
+    """The utility below which a line leaves the figure: as bad as the best is good."""
+    return -max(s.maximum for s in group)
 
 
 def _error(summary: Summary, key: str) -> float | None:
