@@ -34,7 +34,11 @@ class NoAnswer(Exception):
 
 
 class GivenUp(Exception):
-    """Nobody waits for the answer any more."""
+    """Nobody waits for the answer any more. ``sent``: the command was."""
+
+    def __init__(self, sent: bool = True) -> None:
+        super().__init__("given up")
+        self.sent = sent
 
 
 _claimed: tuple[int, int] | None = None  # (local, state) port of this process; the SDK has one
@@ -54,6 +58,7 @@ class TelloLink:
         self._state: Mapping[str, Any] = {}
         self._state_at: float | None = None
         self._next_command = 0.0
+        self._sending = threading.Lock()
         if self.address[0] in (sdk.drones or {}):
             raise LinkError(f"host {host!r}: this process has a drone of that address already")
         _claim_ports(local_port, state_port)
@@ -68,17 +73,20 @@ class TelloLink:
         """Send without waiting for anything; ``OSError`` where there is no network."""
         if command.startswith("rc"):
             self._next_command = max(self._next_command, time.monotonic() + RC_PAUSE)
-        self.sdk.send_command_without_return(command)
+        with self._sending:
+            self.sdk.send_command_without_return(command)
 
     def ask(self, command: str, timeout: float, abort: threading.Event) -> str:
         """Send once and return the answer. ``NoAnswer`` after ``timeout`` s, ``GivenUp`` as soon
         as ``abort`` is set: an answer may still come then."""
         self.asking = True
         try:
-            if abort.wait(max(0.0, self._next_command - time.monotonic())):
-                raise GivenUp
+            abort.wait(max(0.0, self._next_command - time.monotonic()))
             self.forget()
-            self.send(command)
+            with self._sending:  # behind a stop that another thread sends, nothing else is sent
+                if abort.is_set():
+                    raise GivenUp(sent=False)
+                self.sdk.send_command_without_return(command)
             return self.listen(timeout, abort)
         finally:
             self._next_command = max(self._next_command, time.monotonic() + PAUSE)

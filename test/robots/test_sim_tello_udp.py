@@ -18,6 +18,9 @@ from typer.testing import CliRunner
 
 from robot_adapters.sim_tello import SimTello
 from robot_adapters.tello_simulator import TelloSimulator
+from timely_llm.fleet_file import load_fleet
+from timely_llm.paths import share
+from timely_llm.script_file import load_script
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 20.0  # s
@@ -119,6 +122,15 @@ def test_the_command_serves_drones_tells_what_they_do_and_ends_on_ctrl_c(caller)
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_the_bundled_fleet_of_tellos_and_its_script_fit_the_simulated_ones() -> None:
+    fleet = load_fleet(share("config", "fleets", "tello_sim.yaml"))
+    script = load_script(share("config", "scripts", "tello_sim.yaml"), fleet.ids)
+    assert {item.goal.robot_id for item in script.instructions} == set(fleet.ids)
+    parameters = [robot.parameters for robot in fleet.robots]
+    assert [p["host"] for p in parameters] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+    assert len({p["state_port"] for p in parameters}) == 3
 
 
 @pytest.mark.parametrize(
