@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-BENCHMARKS = ("first_segment", "segmenting", "overhead", "random_plans")
+BENCHMARKS = ("first_segment", "segmenting", "overhead", "random_plans", "simulator_speed")
 
 
 def main(

@@ -242,6 +242,10 @@ class Replay:
             return -math.inf
         return min(self._heap[0][0], self.cut_at) if self._heap else self.cut_at
 
+    def begin(self) -> None:
+        """Let the goals come that are there from the beginning, without a turn of the loop."""
+        self._happen(0.0)
+
     def _overhead(self) -> float:
         """What deciding and segmenting cost before this step, in s."""
         if not self.changed:
@@ -343,7 +347,8 @@ class Replay:
     def _reported(self, now: float, robot_id: str, reports: Sequence[Execution]) -> None:
         for report in reports:
             commands = self.planner.handle(ev.ExecutionArrived(robot_id, report), now)
-            self._carry_out(commands, now)
+            if commands:
+                self._carry_out(commands, now)
 
     def _result(self) -> Run:
         outcomes = tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 from timely_llm.policies import Decision, EngineState, View, register
 from timely_llm.policies.batch import fill, settled
@@ -33,12 +34,13 @@ def priority(view: View, now: float, state: EngineState) -> float:
     non-increasing in L, and bounded by what a step can tell apart.
     """
     step = max(SHORTEST_STEP, state.latency(1, 0, view.kv_tokens))
-    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
-    duration = max(1.0, view.tokens_left) * step + prefill
+    duration = max(1.0, view.tokens_left) * step
+    if view.uncached:
+        duration += state.latency(0, view.uncached, 0)
     delivery = now + duration + view.network
-    waiting = max(0.0, delivery - view.origin)
-    slack = max(0.0, view.due - delivery)
-    return positive(view.utility(waiting)) / (duration * (slack + step))
+    waiting, slack = delivery - view.origin, view.due - delivery
+    worth = positive(view.utility(waiting if waiting > 0 else 0.0))
+    return worth / (duration * ((slack if slack > 0 else 0.0) + step))
 
 
 @register("timely")
@@ -51,10 +53,14 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """
     if decision := settled(views, state):
         return decision
-    overdue = sum(view.due + PATIENCE < now for view in views)
-
-    def rank(view: View) -> tuple[bool, float, int]:
-        late = view.due + PATIENCE < now
-        return not late, view.due if late else -priority(view, now, state), view.number
-
-    return fill(sorted(views, key=rank), now, state, overdue=overdue)
+    state = state._replace(latency=cache(state.latency))  # many are of the same size
+    before, overdue = now - PATIENCE, 0
+    ranked: list[tuple[bool, float, int, View]] = []
+    for view in views:
+        if view.due < before:
+            overdue += 1
+            ranked.append((False, view.due, view.number, view))
+        else:
+            ranked.append((True, -priority(view, now, state), view.number, view))
+    ranked.sort()
+    return fill([view for *_, view in ranked], now, state, overdue=overdue)
