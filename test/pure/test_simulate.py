@@ -21,6 +21,7 @@ from timely_llm.evaluation.simulate import (
 from timely_llm.evaluation.trace import Arrival, Trace
 from timely_llm.messages import PlanEventType
 from timely_llm.step_latency import StepLatency
+from timely_llm.utility import TimeUtility, Urgency
 
 SEGMENTED = [name for name in policies.names() if policies.get(name).streams]
 
@@ -141,6 +142,18 @@ def test_a_plan_larger_than_the_cache_is_a_goal_that_failed():
     assert first.response_s is None and first.error_code.name == "INVALID_GOAL"
     assert first.utility == UTILITY(60.0)
     assert second.completed_at is not None
+
+
+def test_refusals_are_off_unless_asked_for_and_stay_in_n():
+    """Twenty urgent goals at once, one after the other: for most it would be too late."""
+    worth = {"urgency": Urgency.URGENT, "utility": TimeUtility(0.2, -6.0, 2.0)}
+    what = trace(*[(0.0, task(**worth))] * 20)
+    assert not any(goal.refused for goal in run(what, "edf").outcomes)
+    result = run(what, "edf", refusals=True)
+    refused = [goal for goal in result.outcomes if goal.refused]
+    assert 0 < len(refused) < len(result.outcomes) == 20
+    assert {goal.error_code.name for goal in refused} == {"OVERLOADED"}
+    assert {goal.utility for goal in refused} == {worth["utility"](60.0)}
 
 
 def test_conditions_are_true_and_loops_are_run():

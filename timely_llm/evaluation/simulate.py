@@ -9,95 +9,35 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from timely_llm import events as ev
 from timely_llm import policies
 from timely_llm.cutting import Cutter, TextKind
 from timely_llm.engine.base import GenerationRequest
 from timely_llm.engine.simulated import SimulatedEngine
-from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation.known_plans import KnownPlan, Playback, read
-from timely_llm.evaluation.outcomes import Outcome, outcome_of
+from timely_llm.evaluation.outcomes import outcome_of
+from timely_llm.evaluation.setting import (
+    TEXT_KINDS,
+    Run,
+    Setting,
+    UnknownKind,
+    kind_of,
+    noisy,
+    oracle,
+)
 from timely_llm.evaluation.sim_robots import SimRobot
-from timely_llm.evaluation.tasks import skill_sets
 from timely_llm.evaluation.trace import Arrival, Task, Trace
 from timely_llm.fleet import Fleet
 from timely_llm.generation import Generation
 from timely_llm.goals import Limits, PlannerConfig
 from timely_llm.messages import Execution, PlanEvent, PlanGoal, PlanResult, Segment
 from timely_llm.planner import Planner
-from timely_llm.predictors import Noisy, Oracle, Predictor
+from timely_llm.predictors import Predictor
 from timely_llm.skills import SkillSet
 
-TEXT_KINDS: Mapping[str, TextKind] = {
-    "reader": TextKind("reader"),
-    "reader_paragraphs": TextKind("reader_paragraphs", "paragraph"),
-    "text": TextKind("text", "whole", 0.0),
-}
-"""Who reads plain text: sentence by sentence, by paragraphs, or all at once and in no time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """How a trace is replayed. Times in s.
-
-    ``network`` is one way. With ``refusals`` goals may be refused at overload. ``plan_overhead`` is
-    what segmenting costs the engine over a whole plan, in equal parts at the ends of its segments;
-    ``decision_overhead`` is added whenever a goal has come or a segment has ended since the last
-    decision. Neither is charged to an untouched engine. ``kv_tokens`` and ``skills`` (by kind)
-    replace the engine's and the package's own. With ``timeline`` the run keeps all plan events.
-    ``cut`` is the end of the run, behind the last arrival. ``predictor`` makes what a policy asks
-    for predictions; by default past lengths. ``oracle`` and ``noisy`` of this module fit.
-    Without ``together`` steps are taken one by one, which gives the same and takes longer.
-    """
-
-    policy: str
-    engine: EngineModel
-    max_batch: int = 8
-    network: float = 0.008
-    refusals: bool = False
-    plan_overhead: float = 0.0
-    decision_overhead: float = 0.0
-    kv_tokens: int | None = None
-    skills: Mapping[str, SkillSet] | None = None
-    timeline: bool = False
-    cut: float = 60.0
-    predictor: Callable[[Trace], Predictor] | None = None
-    together: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("network", "plan_overhead", "decision_overhead", "cut"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} is {value} s: must be finite and at least 0")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What a replay gave: ``outcomes`` in order of arrival, when it was cut (s), how many engine
-    steps there were and how long they took together (s)."""
-
-    outcomes: tuple[Outcome, ...]
-    cut_at: float
-    steps: int
-    busy_s: float
-    timeline: tuple[PlanEvent, ...] = field(default=(), repr=False)
-
-
-def oracle(trace: Trace) -> Predictor:
-    """Knows the length of every answer of ``trace``."""
-    return Oracle(lambda sight: len(trace.arrivals[int(sight.plan_id)].task.tokens))
-
-
-def noisy(trace: Trace) -> Predictor:
-    """The oracle with ELIS's error."""
-    return Noisy(oracle(trace))
-
-
-class UnknownKind(ValueError):
-    """A task for a kind of robot without a skill set."""
+__all__ = ["TEXT_KINDS", "Replay", "Run", "Setting", "UnknownKind", "noisy", "oracle", "simulate"]
 
 
 def simulate(trace: Trace, setting: Setting) -> Run:
@@ -127,7 +67,7 @@ class Replay:
         predictor = setting.predictor and setting.predictor(trace)
         self.cut_at = max(a.at for a in trace.arrivals) + setting.cut
         self.kinds: dict[str, SkillSet | TextKind] = {}
-        self.known = self._read_plans()
+        self.known = self._read_plans()  # of each arrival
         self.planner = self._planner(predictor)
         self.robots: dict[str, SimRobot] = {}
         self.plans: list[Generation | None] = [None] * len(trace.arrivals)
@@ -144,18 +84,20 @@ class Replay:
 
     # What there is before the first arrival.
 
-    def _read_plans(self) -> dict[tuple[str, tuple[str, ...]], KnownPlan]:
+    def _read_plans(self) -> list[KnownPlan]:
         known: dict[tuple[str, tuple[str, ...]], KnownPlan] = {}
+        plans = []
         skills = self.setting.skills or {}
         for arrival in self.arrivals:
             task = arrival.task
             if task.kind not in self.kinds:
-                self.kinds[task.kind] = _kind(task, skills)
+                self.kinds[task.kind] = kind_of(task, skills)
             key = (task.kind, task.tokens)
             if key not in known:
                 known[key] = read(task, self.kinds[task.kind])
+            plans.append(known[key])
             _check_durations(arrival, known[key])
-        return known
+        return plans
 
     def _planner(self, predictor: Predictor | None) -> Planner:
         setting, model = self.setting, self.setting.engine
@@ -184,6 +126,7 @@ class Replay:
             ack_timeout=never,
             heartbeat_timeout=never,
             first_report_timeout=never,
+            overload="refuse" if setting.refusals else "late",
         )
         sessions = itertools.count(1)
         fleet = Fleet(self.kinds, lambda: next(sessions))
@@ -210,11 +153,7 @@ class Replay:
         return self.arrivals[int(request.id)].task.tokens
 
     def _cutter(self, kind: SkillSet | TextKind, plan_id: str) -> Cutter:
-        return Playback(self._known(int(plan_id)))
-
-    def _known(self, number: int) -> KnownPlan:
-        task = self.arrivals[number].task
-        return self.known[task.kind, task.tokens]
+        return Playback(self.known[int(plan_id)])
 
     # The replay.
 
@@ -281,7 +220,7 @@ class Replay:
     def _cut(self, segment: Segment) -> None:
         """A segment has ended: a part of its plan's overhead is due, and a new decision."""
         self.changed = True
-        count = sum(map(len, self._known(int(segment.plan_id)).cuts))
+        count = sum(map(len, self.known[int(segment.plan_id)].cuts))
         self.segmenting += self.setting.plan_overhead / count
 
     def _arrives(self, now: float, number: int, arrival: Arrival) -> None:
@@ -320,7 +259,7 @@ class Replay:
     def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
         robot, number = self.robots[robot_id], int(segment.plan_id)
         if segment.index == 0:
-            robot.take(segment.plan_id, self._known(number), self._durations(number))
+            robot.take(segment.plan_id, self.known[number], self._durations(number))
             self.first_at[number] = now
         self._publish(robot, robot.receive(segment, now), now)
 
@@ -329,8 +268,8 @@ class Replay:
         arrival = self.arrivals[number]
         if arrival.durations:
             return arrival.durations
-        expected = dict.fromkeys(range(self._known(number).calls), 0.0)
-        for action in self._known(number).actions:
+        expected = dict.fromkeys(range(self.known[number].calls), 0.0)
+        for action in self.known[number].actions:
             expected[action.index] = max(0.0, action.call.expected_duration)
         return tuple(expected.values())
 
@@ -366,14 +305,6 @@ class Replay:
 
 def _pin(kind: str) -> str:
     return f"pin-{kind}"
-
-
-def _kind(task: Task, skills: Mapping[str, SkillSet]) -> SkillSet | TextKind:
-    for kinds in (skills, TEXT_KINDS, skill_sets()):
-        if task.kind in kinds:
-            return kinds[task.kind]
-    known = ", ".join(sorted({*skills, *TEXT_KINDS, *skill_sets()}))
-    raise UnknownKind(f"task {task.name!r} is for a {task.kind!r}: unknown (known: {known})")
 
 
 def _check_durations(arrival: Arrival, plan: KnownPlan) -> None:
