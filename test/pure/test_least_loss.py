@@ -160,10 +160,19 @@ def test_whoever_is_ready_rides_along_where_it_costs_nothing():
 
 def test_idle_steps_write_ahead_for_robots_that_are_busy_for_long():
     some = [continuation(n, 9.0 - n) for n in (1, 2, 3)]
-    assert choose(0.0, some, state(latency=FREE)).run == ("p3", "p2", "p1")
+    decision = choose(0.0, some, state(latency=FREE))
+    assert decision.run == ("p1", "p2", "p3")
+    assert decision.stands == pytest.approx(6.0 - 0.01 - LOOK_AHEAD)  # then one of them counts
+    assert choose(decision.stands + 1e-6, some, state(latency=FREE)).run == ("p3", "p2", "p1")
     # A step of 3 would be longer than two single ones: whoever comes now would wait for it.
     slow = StepLatency(base=0.02, per_sequence=0.012)
     assert choose(0.0, some, state(latency=slow)).run == ("p3", "p2")
+
+
+def test_who_is_alone_goes_on_until_something_happens():
+    alone = exactly(1, 4, due=0.2, kv_tokens=40, running=True, mid_segment=True)
+    assert choose(0.0, [alone], state()).stands == math.inf
+    assert choose(0.0, [alone, exactly(2, 4)], state()).stands is None
 
 
 def test_work_ahead_waits_while_anybody_is_to_be_served():

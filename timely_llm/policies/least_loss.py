@@ -10,11 +10,13 @@ the shortest schedule wins; where they cannot, it says whom to serve first, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from heapq import nsmallest
 from math import exp, inf
+from operator import itemgetter
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import preempting
+from timely_llm.policies.batch import preempting, settled
 
 LOOK_AHEAD = 1.0  # s; continuations due later are left to idle steps
 CONTINUATION = 0.25  # weight of a robot that stands still in the middle of its plan
@@ -28,6 +30,10 @@ BACKGROUND = 2.0  # single steps that a step may take while nothing is due
 PATIENCE = 5.0  # s behind its due time, from which on a goal has its share of the steps
 SHARE = 8  # one step in so many belongs to the longest overdue
 _LEAST = 1e-6  # s, or utility/s; keeps quotients finite
+
+# The fields that every goal is asked for; one look at all is much quicker than one at each.
+_NAMES = ("number", "segment", "due", "utility", "tokens_left", "worst_tokens_left", "uncached")
+_FIELDS = itemgetter(*map(View._fields.index, (*_NAMES, "network")))
 
 # What it weighs (utility/s), slack (s), time of its segment alone (s), number, view.
 _Goal = tuple[float, float, float, int, View]
@@ -55,6 +61,8 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     goals, later, overdue = _goals(now, views, state)
     if not goals:
         return _background(later, state)
+    if len(views) == 1 and (decision := settled(views, state, lambda view: True)) is not None:
+        return decision
     head, tail = _ranked(goals)
     steps = _steps(head, state)
     size = _turn_size(head, _pressure(head, goals), steps, state)
@@ -79,29 +87,28 @@ def _goals(
     overdue, if it is more than PATIENCE s behind."""
     latency = state.latency
     alone = max(_LEAST, latency(1, 0, 0))
+    expected, longest = (1.0 - CAUTION) * alone, CAUTION * alone
     prompts: dict[int, float] = {0: 0.0}
     goals: list[_Goal] = []
     later: list[View] = []
     overdue: View | None = None
-    for view in views:
-        weight = -view.utility.alpha
-        slack = view.due - view.network - now
-        if view.segment:
+    fields = map(_FIELDS, views)
+    for view, (number, segment, due, utility, left, worst, uncached, network) in zip(
+        views, fields, strict=True
+    ):
+        weight = -utility.alpha
+        slack = due - network - now
+        if segment:
             if slack > LOOK_AHEAD:
                 later.append(view)
                 continue
             weight *= CONTINUATION
-        if slack < -PATIENCE and (
-            overdue is None or (view.due, view.number) < (overdue.due, overdue.number)
-        ):
+        if slack < -PATIENCE and (overdue is None or (due, number) < (overdue.due, overdue.number)):
             overdue = view
-        uncached = view.uncached
         if uncached not in prompts:
             prompts[uncached] = latency(0, uncached, 0)
-        tokens = view.tokens_left
-        tokens += CAUTION * (view.worst_tokens_left - tokens)
-        own = max(_LEAST, prompts[uncached] + tokens * alone)
-        goals.append((weight, slack, own, view.number, view))
+        own = prompts[uncached] + left * expected + worst * longest
+        goals.append((weight, slack, own if own > _LEAST else _LEAST, number, view))
     later.sort(key=lambda view: (view.due, view.number))
     return goals, later, overdue
 
@@ -118,7 +125,7 @@ def _ranked(goals: list[_Goal]) -> tuple[list[_Goal], list[View]]:
         return [goals[key[3]] for key in keys], []
     first = nsmallest(HEAD, keys)
     last = first[-1]
-    others = sorted([key for key in keys if key > last and goals[key[3]][4].kv_tokens])
+    others = sorted([key for key in keys if goals[key[3]][4].kv_tokens and key > last])
     return [goals[key[3]] for key in first], [goals[key[3]][4] for key in others]
 
 
@@ -227,4 +234,10 @@ def _background(later: list[View], state: EngineState) -> Decision:
     size = min(len(later), state.max_batch)
     while size > 1 and state.latency(size, 0, 0) > longest:
         size -= 1
+    if (
+        0 < size == len(later)
+        and (decision := settled(later, state, lambda view: True)) is not None
+    ):
+        first = later[0]
+        return replace(decision, stands=first.due - first.network - LOOK_AHEAD)
     return preempting(later[:size], state, later[size:])
