@@ -50,7 +50,7 @@ def over_loads(found: Sequence[Summary], key: str, axis: str, title: str) -> go.
     for column, group in enumerate(panels.values(), 1):
         lines = {
             name: sorted((s.cell.load, _value(s, key), _error(s, key)) for s in own)
-            for name, own in _grouped(group, _label_of(group)).items()
+            for name, own in _grouped(group, _policy).items()
         }
         if key == "utility_mean":
             lines |= _bound_line(group)
@@ -71,7 +71,7 @@ def over_batches(found: Sequence[Summary]) -> go.Figure:
                 (s.cell.max_batch, s.utility, interval(s.utilities)[1])
                 for s in sorted(own, key=lambda s: s.cell.max_batch)
             ]
-            for policy, own in _grouped(group, lambda s: s.cell.policy).items()
+            for policy, own in _grouped(group, _policy).items()
         }
         _draw_lines(figure, column, lines, log=False, least=_least(group))
         figure.update_xaxes(title_text="most generations in one step", row=1, col=column)
@@ -88,12 +88,11 @@ def _one_load(
 ) -> go.Figure:
     """Points instead of lines: each policy on a row of its own, the highest value at the top."""
     for column, group in enumerate(panels.values(), 1):
-        label = _label_of(group)
         for s in sorted(group, key=lambda s: _value(s, key) or 0.0):
             figure.add_trace(
                 go.Scatter(
                     x=[_value(s, key)],
-                    y=[label(s)],
+                    y=[s.cell.policy],
                     mode="markers",
                     marker={"size": 12, **_marker(s.cell.policy, group)},
                     error_x={"type": "data", "array": [_error(s, key) or 0.0]},
@@ -211,14 +210,14 @@ def responses(measured: Sequence[Measured], times: str) -> go.Figure:
     figure = make_subplots(
         rows=len(rows), cols=2, subplot_titles=titles, vertical_spacing=0.28 / max(1, len(rows))
     )
-    policies = _grouped(measured, _label_of(measured))
+    policies = _grouped(measured, _policy)
     for number, group in enumerate(rows.values(), 1):
         for column, urgent in ((1, True), (2, False)):
             for index, label in enumerate(policies):
                 own = [
                     sample
                     for m in group
-                    if _label_of(measured)(m) == label
+                    if m.cell.policy == label
                     for sample in m.samples
                     if sample.urgent is urgent
                 ]
@@ -265,17 +264,8 @@ def _marker(policy: str, group: Sequence[Summary]) -> dict[str, str]:
     return {"color": style["color"], "symbol": style["symbol"]}
 
 
-def _label_of(group: Iterable[Any]):
-    """A policy's name; with its batch size where it has several."""
-    sizes: dict[str, set[int]] = {}
-    for one in group:
-        sizes.setdefault(one.cell.policy, set()).add(one.cell.max_batch)
-
-    def label(one: Any) -> str:
-        cell = one.cell
-        return f"{cell.policy} ({cell.max_batch})" if len(sizes[cell.policy]) > 1 else cell.policy
-
-    return label
+def _policy(one: Summary | Measured) -> str:
+    return one.cell.policy
 
 
 def _grouped(items: Iterable[Any], key) -> dict[Any, list[Any]]:
