@@ -234,10 +234,7 @@ def _background(later: list[View], state: EngineState) -> Decision:
     size = min(len(later), state.max_batch)
     while size > 1 and state.latency(size, 0, 0) > longest:
         size -= 1
-    if (
-        0 < size == len(later)
-        and (decision := settled(later, state, lambda view: True)) is not None
-    ):
-        first = later[0]
-        return replace(decision, stands=first.due - first.network - LOOK_AHEAD)
+    decision = settled(later, state, lambda view: True) if 0 < size == len(later) else None
+    if decision is not None:
+        return replace(decision, stands=later[0].due - later[0].network - LOOK_AHEAD)
     return preempting(later[:size], state, later[size:])
