@@ -12,7 +12,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-BENCHMARKS = ("first_segment", "segmenting", "overhead", "random_plans", "simulator_speed")
+BENCHMARKS = (
+    "first_segment",
+    "segmenting",
+    "overhead",
+    "random_plans",
+    "simulator_speed",
+    "prefill_fit",
+)
 
 
 def main(
