@@ -37,7 +37,11 @@ def bench(
         str, typer.Option(help="simulated engines: presets or profile files, apart by commas")
     ] = DEFAULT_PRESET,
     model: Annotated[
-        str, typer.Option(help="path or name that vLLM loads; default: the bundled planner")
+        str,
+        typer.Option(
+            help="path or name that vLLM loads, by default the bundled planner; with --engine sim: "
+            "refuse profiles of another one"
+        ),
     ] = "",
     workload: Annotated[
         str, typer.Option(help="workloads or trace files (.jsonl), apart by commas")
@@ -116,6 +120,8 @@ def bench(
     try:
         real = _model(model, preset) if engine is EngineKind.vllm else ""
         grid = options.grid(preset, real, workload, load, policies, max_batch, seeds)
+        if model and not real:
+            options.check_profiles(grid.engines, model)
         scale = options.time_scale(time_scale)
     except options.BadOption as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error
@@ -213,11 +219,15 @@ def _print(results: Results) -> None:
     from rich.console import Console
 
     from timely_llm.bench_table import LEGEND, tables, urgency_tables
+    from timely_llm.evaluation.bench_cells import engine_of
     from timely_llm.evaluation.bench_search import PAPER_UTILITY
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH)
+    if not results.plan.model:
+        for engine in results.plan.grid.engines:
+            console.print(f"{engine}: {engine_of(engine).source}")
     for (engine, workload), (load, utility) in results.paper.items():
         console.print(
             f"vllm has {utility:.3f} on {workload} at load {load:g} on {engine} "

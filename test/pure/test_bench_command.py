@@ -7,6 +7,7 @@ import signal
 from dataclasses import replace
 
 import pytest
+from test_profile import write as write_profile
 from typer.testing import CliRunner
 
 from timely_llm import bench_runs
@@ -33,6 +34,11 @@ def small(tmp_path_factory):
 
 def bench(*arguments):
     return CliRunner().invoke(app, ["bench", *map(str, arguments)])
+
+
+def words_of(result):
+    """What the command printed, on one line and without boxes."""
+    return " ".join(result.output.replace("│", " ").split())
 
 
 def test_a_tiny_grid_is_run_printed_written_and_drawn(small, tmp_path):
@@ -123,7 +129,7 @@ def test_bad_input_ends_before_anything_runs(arguments, words, monkeypatch):
     monkeypatch.setattr(bench_runs, "run_bench", lambda *_: pytest.fail("it ran"))
     result = bench(*arguments)
     assert result.exit_code == 2
-    assert words in " ".join(result.output.replace("│", " ").split())
+    assert words in words_of(result)
 
 
 def misspell(entry):
@@ -158,7 +164,7 @@ def test_a_trace_that_cannot_be_replayed_is_refused_by_line(small, tmp_path, edi
             changed.write(json.dumps(entry) + "\n")
     result = bench("--workload", path)
     assert result.exit_code == 2
-    output = " ".join(result.output.replace("│", " ").split())
+    output = words_of(result)
     assert words in output and "bad.jsonl:" in output.replace(" ", "")
 
 
@@ -168,6 +174,23 @@ def test_an_empty_trace_is_refused(small, tmp_path):
         path.write_text("".join(line for line in file if '"arrival"' not in line[:40]))
     result = bench("--workload", path)
     assert result.exit_code == 2 and "empty" in result.output
+
+
+def test_a_profile_is_an_engine_and_one_of_another_model_is_refused(small, tmp_path):
+    path = write_profile(tmp_path)
+    options = ("--workload", small, "--policies", "edf", "--preset", path, "--time-scale", "auto")
+    file = tmp_path / "out.json"
+    result = bench(*options, "--model", tmp_path / "planner", "--json", file)
+    assert result.exit_code == 0, result.output
+    report = json.loads(file.read_text())
+    assert report["results"][0]["engine"] == str(path)
+    assert report["settings"]["time_scale"] == {str(path): pytest.approx(0.00312345 / 0.0218, 1e-4)}
+    assert report["results"][0]["response_s"]["mean"] < 0.1
+    result = bench(*options, "--model", "another")
+    assert result.exit_code == 2
+    assert "not of 'another'" in words_of(result)
+    result = bench("--model", "another")
+    assert result.exit_code == 2 and "is no profile of a model" in words_of(result)
 
 
 def test_policies_are_held_against_the_bound_and_the_exact_optimum(small, tmp_path):

@@ -9,10 +9,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from timely_llm import policies
+from timely_llm import policies, profile
 from timely_llm.engine.base import did_you_mean
 from timely_llm.evaluation.bench import BATCHES, DEFAULT_BATCH, PAPER_LOAD, Batches, Grid
-from timely_llm.evaluation.bench_cells import PREDICTORS, engine_of, trace_of
+from timely_llm.evaluation.bench_cells import (
+    PREDICTORS,
+    PROFILE_SUFFIXES,
+    engine_of,
+    trace_of,
+)
 from timely_llm.evaluation.tasks import skill_sets
 from timely_llm.evaluation.trace import Trace
 
@@ -56,6 +61,17 @@ def grid(
 def real_engine(model: str) -> str:
     """What the report calls real vLLM with ``model``."""
     return f"vllm {model.rstrip('/').rpartition('/')[2]}"
+
+
+def check_profiles(presets: Sequence[str], model: str) -> None:
+    """Refuse profiles of another model than ``model``, a folder or a name."""
+    for name in presets:
+        if not name.endswith(PROFILE_SUFFIXES):
+            raise BadOption("--model", f"preset {name!r} is no profile of a model: leave it out")
+        try:
+            profile.load(name, model)
+        except ValueError as error:
+            raise BadOption("--preset", str(error)) from error
 
 
 def _presets(text: str) -> tuple[str, ...]:
