@@ -213,7 +213,7 @@ def write(
 def _errors(report: FitReport) -> dict[str, float]:
     """Mean absolute percentage errors of held-out steps, as shares."""
     errors = {f"unseen_{kind}": value for kind, value in report.unseen.items()}
-    others = ("seen", "floor", "step", "step_floor", "online")
+    others = ("seen", "floor", "step", "step_floor", "online", "online_floor")
     errors |= {name: getattr(report, name) for name in others}
     return {name: _round(value) for name, value in errors.items()}
 

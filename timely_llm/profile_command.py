@@ -68,7 +68,7 @@ def profile(
     contexts: Annotated[
         str, typer.Option(help="KV tokens of a sequence, apart by commas; two or more")
     ] = "",
-    steps: Annotated[int, typer.Option(min=8, help="measured steps of each cell")] = 120,
+    steps: Annotated[int, typer.Option(min=8, help="measured steps of each cell")] = 200,
     budget: Annotated[
         float, typer.Option(min=1.0, help="s to measure for; if it is short, steps are fewer")
     ] = 300.0,
@@ -222,12 +222,13 @@ def _print_errors(report: FitReport, console: Console) -> None:
         if kind in report.unseen:
             beside = f" (TimeBill, on a GPU: {TIMEBILL[kind]:.2%})" if kind in TIMEBILL else ""
             console.print(f"  {name:8} {report.unseen[kind]:.2%}{beside}")
-    console.print(
-        f"  held-out medians of cells that it has seen: {report.seen:.2%}; noise floor, one half "
-        f"of the steps against the other (A/A): {report.floor:.2%}\n"
-        f"  single steps: {report.step:.2%}; noise floor (A/A): {report.step_floor:.2%}\n"
-        f"  learned online from the same steps, held-out medians: {report.online:.2%}"
+    lines = (
+        ("held-out medians of cells that it has seen", report.seen, report.floor),
+        ("single held-out steps", report.step, report.step_floor),
+        ("single steps, as learned online before each", report.online, report.online_floor),
     )
+    for what, error, floor in lines:
+        console.print(f"  {what}: {error:.2%}; noise floor (A/A): {floor:.2%}")
 
 
 # Options and machine.

@@ -23,9 +23,9 @@ def test_the_grid_fits_the_engine():
     engine = make(max_batch=8, kv_blocks=4000, max_model_len=4096)
     cells = grid(engine, 2048)
     decode = [cell for cell in cells if cell.kind == "decode"]
-    assert decode == [Cell(b, 0, c) for c in (64, 512, 2048) for b in (1, 2, 3, 4, 6, 8)]
-    assert {cell.prefill for cell in cells if cell.kind == "prefill"} == {16, 48, 128, 384, 1024}
-    assert {cell.batch for cell in cells if cell.kind == "mixed"} == {1, 3, 6}  # one place is left
+    assert decode == [Cell(b, 0, c) for c in (64, 512, 2048) for b in (1, 2, 4, 8)]
+    assert {cell.prefill for cell in cells if cell.kind == "prefill"} == {32, 128, 512, 1024}
+    assert {cell.batch for cell in cells if cell.kind == "mixed"} == {1, 2, 4}  # one place is left
     assert len(set(cells)) == len(cells)
 
 

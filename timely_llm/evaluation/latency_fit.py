@@ -85,8 +85,9 @@ class FitReport:
     ``unseen``, by kind of cell and for ``all``: held-out medians, each predicted by a fit to the
     other cells. ``seen``: held-out medians by the fit to all cells. ``floor``: held-out medians by
     the medians of the same cells' other half, the noise of medians on this machine (A/A).
-    ``step`` and ``step_floor`` are the same for single held-out steps. ``online``: held-out medians
-    by what ``LatencyEstimate`` learned of the same steps in their order.
+    ``step`` and ``step_floor`` are the same for single held-out steps. ``online``: single steps of
+    the second half of the time, each predicted by what ``LatencyEstimate`` had learned before it;
+    ``online_floor``: the same steps by the medians of their own cells over all the time.
     """
 
     unseen: dict[str, float]
@@ -95,6 +96,7 @@ class FitReport:
     step: float
     step_floor: float
     online: float
+    online_floor: float
     cells: tuple[CellReport, ...]
 
 
@@ -187,24 +189,27 @@ def judge(samples: Sequence[Sample]) -> FitReport:
     for cell, predicted in unseen.items():
         for kind in ("all", cell.kind):
             kinds.setdefault(kind, []).append((predicted, wanted[cell].seconds))
-    learned = replay(training)
+    late = list(zip(replay(samples), samples, strict=True))[len(samples) // 2 :]
     return FitReport(
         unseen={kind: mape(pairs) for kind, pairs in kinds.items()},
         seen=mape((_predict(whole, point), point.seconds) for point in wanted.values()),
         floor=mape((known[cell].seconds, point.seconds) for cell, point in wanted.items()),
         step=mape((whole(s.batch, s.prefill, s.kv), s.seconds) for s in held_out),
         step_floor=mape((known[s.cell].seconds, s.seconds) for s in held_out),
-        online=mape((_predict(learned, point), point.seconds) for point in wanted.values()),
+        online=mape((predicted, sample.seconds) for predicted, sample in late),
+        online_floor=mape((every[sample.cell].seconds, sample.seconds) for _, sample in late),
         cells=tuple(_cell(samples, every[c], wanted[c], unseen[c]) for c in sorted(known)),
     )
 
 
-def replay(samples: Iterable[Sample]) -> LatencyEstimate:
-    """What the planner would have learned of these steps, from a prior of another machine."""
-    estimate = LatencyEstimate(StepLatency(0.02, per_prefill_token=1e-4))
+def replay(samples: Iterable[Sample]) -> list[float]:
+    """The time in s that the planner would have predicted for each step before it was made, having
+    started from the step times of another machine."""
+    estimate, predictions = LatencyEstimate(StepLatency(0.02, per_prefill_token=1e-4)), []
     for sample in samples:
+        predictions.append(estimate(sample.batch, sample.prefill, sample.kv))
         estimate.observe(sample.batch, sample.prefill, sample.kv, sample.seconds)
-    return estimate
+    return predictions
 
 
 def _without(known: dict[Cell, Point], cell: Cell) -> FittedLatency:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from timely_llm.engine.base import Engine, EngineError, GenerationRequest, StepResult
 from timely_llm.evaluation.latency_fit import Cell, Sample
 
-BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-PREFILLS = (16, 48, 128, 384, 1024)
+BATCHES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+PREFILLS = (32, 128, 512, 1024)
 CONTEXTS = (64, 512, 2048)
 
 BURST = 4  # measured steps of a visit
