@@ -12,7 +12,7 @@ from tello_rig import BLIND, SEEING, STATE_PORT, Rig
 from robot_adapters.base import Adapter, AdapterError, Notified, make_adapter
 from robot_adapters.plan_run import Timing
 from robot_adapters.sim_tello import SimTello
-from robot_adapters.tello_link import _claim_ports
+from robot_adapters.tello_link import GivenUp, _claim_ports
 from timely_llm.messages import ExecutionState
 from timely_llm.skills import SkillSet
 
@@ -193,13 +193,54 @@ def test_a_motion_without_an_answer_fails_in_time_and_is_never_sent_twice(rig: R
 
 def test_a_late_answer_is_not_taken_for_the_next_motions(rig: Rig) -> None:
     rig.fly("mu(20);")
-    rig.fault("late=30")  # 3 s of ours, when nobody waits for it any more
+    rig.fault("late=26")  # 2.8 s of ours, in the midst of what would be the next plan
     assert "no answer" in rig.fly("mf(20);").error
-    rig.fly("mb(500);")
-    lines = rig.lines()
-    late = lines.index(">ok", lines.index("<battery?"))
-    assert late < lines.index("<back 500")
-    assert rig.pose()[0] == -4.8  # it was told done when it was
+    assert rig.fly("mb(500);mf(500);mb(500);").error == ""
+    assert rig.pose()[0] == -4.8
+    told, back = (
+        next(at for at, mark, text in rig.drone.log if (mark, text) == ("<", command))
+        for command in ("forward 20", "back 500")
+    )
+    assert back > told + 26
+
+
+def test_an_answer_that_comes_with_a_stop_is_not_the_motions(rig: Rig) -> None:
+    link, stopped = rig.adapter.flight.link, threading.Event()
+    stopped.set()
+    link.sdk.get_own_udp_object()["responses"].append(b"ok")
+    with pytest.raises(GivenUp):
+        link.listen(1.0, stopped)
+
+
+def test_nothing_is_sent_behind_a_stop(rig: Rig) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(GivenUp) as caught:
+        rig.adapter.flight.link.ask("forward 100", 1.0, stopped)
+    assert not caught.value.sent
+    rig.fly("mu(20);")
+    assert rig.heard() == ["takeoff", "up 20"]
+
+
+def test_answers_of_the_past_are_forgotten(rig: Rig) -> None:
+    rig.fly("mu(20);")
+    rig.adapter.flight.link.sdk.get_own_udp_object()["responses"].append(b"error Run timeout")
+    assert rig.fly("mf(20);").error == ""
+
+
+def test_before_the_next_motion_only_a_number_answers_the_question(rig: Rig, monkeypatch) -> None:
+    flight = rig.adapter.flight
+    answers = flight.link.sdk.get_own_udp_object()["responses"]
+
+    def ask(command: str, timeout: float, abort: threading.Event) -> str:
+        """The second answer to a stop comes instead; then the first motion's; then the number."""
+        assert command == "battery?"
+        answers.extend([b"forced stop", b"87"])
+        return "ok"
+
+    monkeypatch.setattr(flight.link, "ask", ask)
+    flight._synchronise()
+    assert answers == []
 
 
 def test_a_stopped_motions_answer_is_not_taken_for_the_next_one(make) -> None:
