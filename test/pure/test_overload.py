@@ -1,10 +1,14 @@
 """Overload: goals that would be worth nothing when answered are refused, or served late."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from fleet_sim import FleetSim
 
+from timely_llm import engine_presets
+from timely_llm.evaluation import workloads
+from timely_llm.evaluation.simulate import Setting, simulate
 from timely_llm.goals import PlannerConfig
 from timely_llm.messages import ErrorCode
 from timely_llm.overload import expected_response
@@ -118,6 +122,21 @@ def test_a_robot_whose_goal_was_refused_takes_the_next():
     again = sim.goal(f"r{COUNT - 1}", "x" * 30)
     sim.finish()
     assert sim.result(again).error_code is ErrorCode.NONE
+
+
+def test_the_simulator_refuses_only_where_it_is_told_to():
+    trace = workloads.make("wid2", load=40.0)
+    trace = replace(trace, arrivals=trace.arrivals[:150])
+    engine = engine_presets.get("rtx4090-llama3-8b")
+    refused = {}
+    for refusals in (False, True):
+        run = simulate(trace, Setting("least_loss", engine, 8, refusals=refusals))
+        refused[refusals] = [outcome.refused for outcome in run.outcomes]
+        assert len(run.outcomes) == 150
+        served = [outcome.response_s for outcome in run.outcomes if not outcome.refused]
+        assert None not in served
+    assert not any(refused[False])
+    assert 10 < sum(refused[True]) < 140
 
 
 def test_another_word_is_an_error_with_the_nearest():
