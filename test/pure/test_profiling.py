@@ -84,7 +84,7 @@ def test_what_was_measured_fits():
     samples = Rig(engine).measure(grid(engine, 256), 16)
     assert judge(samples).seen < 0.005
     found = fit(list(points(samples).values()))
-    assert found(3, 0, 1000) == pytest.approx(TRUTH(3, 0, 1000), rel=0.01)
+    assert found(2, 0, 1000) == pytest.approx(TRUTH(2, 0, 1000), rel=0.01)
     assert found(1, 200, 300) == pytest.approx(TRUTH(1, 200, 300), rel=0.02)
 
 
