@@ -103,6 +103,19 @@ def test_a_batch_that_slows_its_members_beyond_what_it_saves_is_not_made():
     assert choose(0.0, some, state(latency=FREE)).run == ("p1", "p2", "p3")
 
 
+def test_a_prompt_gives_the_first_token():
+    """Any prompts of a step take 0.02 s. Both together: 0.04 s, then 3 tokens in steps of 0.03 s,
+    and 0.01 s to the robot. One token more, and the urgent one would be late."""
+
+    def latency(batch: int, prefill: int, kv: int) -> float:
+        return (0.01 + 0.01 * batch if batch else 0.0) + (0.02 if prefill else 0.0)
+
+    other = exactly(2, 4, uncached=50)
+    for due, run in ((0.145, ("p1", "p2")), (0.115, ("p1",))):
+        urgent = exactly(1, 4, uncached=50, due=due, utility=URGENT)
+        assert choose(0.0, [urgent, other], state(latency=latency)).run == run
+
+
 @given(
     goals=st.lists(
         st.tuples(st.floats(0, 10), st.floats(0, 9), st.floats(-2, 2), st.floats(0, 0.5)),
@@ -204,6 +217,14 @@ def test_of_more_than_it_plans_for_the_most_pressing_are_served(count, seed):
     some = [exactly(n, 4, due=-seed.random()) for n in range(count)]
     some[seed.randrange(count)] = chosen = exactly(count, 4, utility=URGENT, due=-1.0)
     assert choose(0.0, some, state(4)).run[0] == chosen.id
+
+
+@given(count=st.integers(1, 3 * HEAD), batch=st.integers(1, 2 * HEAD), seed=st.integers(0, 99))
+def test_with_more_than_it_plans_for_everyone_is_somewhere_once(count, batch, seed):
+    rng = random.Random(seed)
+    some = [exactly(n, 4, due=rng.uniform(-9, 2), kv_tokens=30) for n in range(count)]
+    decision = choose(0.0, some, state(batch, latency=FREE, steps=seed))
+    assert sorted(decision.run + decision.hold) == sorted(one.id for one in some)
 
 
 # Nobody starves.
