@@ -76,7 +76,7 @@ def bursts(draw, largest=6):
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(bursts(9), st.sampled_from([FAST, SLOW, TABLE]), st.integers(1, 4), st.integers(0, 10**6))
 def test_no_schedule_exceeds_the_bound(works, latency, max_batch, seed):
     costs, rng = EngineCosts.of(latency, max_batch), random.Random(seed)
@@ -87,7 +87,7 @@ def test_no_schedule_exceeds_the_bound(works, latency, max_batch, seed):
         assert reached <= bound + 1e-9
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(bursts(4), st.sampled_from([FAST, SLOW]), st.integers(1, 3), st.integers(0, 10**6))
 def test_no_schedule_exceeds_the_exact_optimum_nor_that_the_bound(works, latency, max_batch, seed):
     costs, rng = EngineCosts.of(latency, max_batch), random.Random(seed)
