@@ -32,17 +32,18 @@ from timely_llm.prompts import FILE_NAME, PromptTemplate  # noqa: E402
 from timely_llm.skills import SkillSet  # noqa: E402
 from tools.planner import dataset, tokens  # noqa: E402
 from tools.planner.llama import Llama, Size  # noqa: E402
-from tools.planner.training import Encoder, Trainer, score  # noqa: E402
+from tools.planner.training import Encoder, Trainer, score, shares  # noqa: E402
 
 MODEL = ROOT / "models" / "tiny_planner"
-PER_STEP = {"tello": 88, "indy7": 40}  # pairs of one optimizer step
+DRONE_SHARE = 2 / 3  # of the pairs
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
-    add("--steps", type=int, default=2850, help="optimizer steps of 128 pairs each")
+    add("--steps", type=int, default=7600, help="optimizer steps")
+    add("--pairs", type=int, default=64, help="pairs of one step")
     add("--rate", type=float, default=3e-3, help="highest learning rate")
     add("--warmup", type=int, default=100, help="steps until the highest rate")
     add("--decay", type=float, default=0.6, help="share of the steps in which the rate falls")
@@ -50,7 +51,7 @@ def options() -> argparse.Namespace:
     add("--hidden", type=int, default=192, help="hidden size, a multiple of 32")
     add("--inner", type=int, default=512, help="inner size of the feed-forward part")
     add("--layers", type=int, default=5, help="layers")
-    add("--varied", type=float, default=0.6, help="share of batches with other skills or order")
+    add("--varied", type=float, default=0.5, help="share of batches with other skills or order")
     add("--seed", type=int, default=1, help="of data and weights")
     add("--workers", type=int, default=min(os.cpu_count() or 1, 4), help="processes, one core each")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")
@@ -59,10 +60,15 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def per_step(pairs: int) -> dict[str, int]:
+    drones = round(DRONE_SHARE * pairs)
+    return {"tello": drones, "indy7": pairs - drones}
+
+
 def make_tokenizer(skills: dict[str, SkillSet], template: PromptTemplate, size: int, seed: int):
     """Trained on 400 batches of prompts and plans."""
     texts = []
-    stream = dataset.batches(skills, random.Random(seed), PER_STEP, 0.3)
+    stream = dataset.batches(skills, random.Random(seed), per_step(128), 0.3)
     for _ in range(400):
         for chosen, pairs in next(stream):
             texts.append(template.system(chosen))
@@ -104,6 +110,9 @@ def report(model: Llama, encoder: Encoder, examples: list[dataset.Example], show
 def work(rank: int, settings: argparse.Namespace, store: str) -> None:
     """What each process does: its share of every batch. The first one also reports and saves."""
     torch.set_num_threads(1)
+    cores = sorted(os.sched_getaffinity(0))
+    if settings.workers <= len(cores):  # the system may else put two of them on one core
+        os.sched_setaffinity(0, {cores[rank]})
     torch.manual_seed(settings.seed)
     if settings.workers > 1:
         dist.init_process_group(
@@ -143,17 +152,17 @@ def train(
 ) -> None:
     """All steps; prints loss, speed and, now and then, scores on some of the held-out set."""
     stream = dataset.batches(
-        skills, random.Random(settings.seed + 1 + first), PER_STEP, settings.varied
+        skills,
+        random.Random(settings.seed + 1 + first),
+        per_step(settings.pairs),
+        settings.varied,
     )
     examples = dataset.held_out(skills, 400)
     started, losses = time.monotonic(), []
     for step in range(first, settings.steps):
-        micros = (
-            micro
-            for chosen, pairs in next(stream)
-            for micro in encoder.micros(chosen, pairs[rank :: settings.workers])
-        )
-        losses.append(trainer.step(micros, rate_at(step, settings)))
+        micros = [m for chosen, pairs in next(stream) for m in encoder.micros(chosen, pairs)]
+        own = shares(micros, settings.workers)[rank]
+        losses.append(trainer.step(own, rate_at(step, settings)))
         if rank == 0 and (step + 1) % 20 == 0:
             spent = time.monotonic() - started
             mean = sum(losses) / len(losses)

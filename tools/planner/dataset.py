@@ -11,62 +11,70 @@ from pathlib import Path
 
 from timely_llm.skills import SkillSet
 from tools.planner import arm, drone, phrases, tasks
-from tools.planner.draw import Draw, Exhausted, Pair
+from tools.planner.draw import INVENTED, Draw, Exhausted, Pair
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("tello", "indy7")
 ALWAYS = ("l",)  # refusals need it
 HELD_OUT_SEED = 20_251
 
-Family = Callable[[Draw], Pair]
 
-_DRONE: tuple[tuple[Family, float], ...] = (
-    (tasks.single("move", phrases.move), 2),
-    (tasks.single("turn", phrases.turn), 1.5),
-    (tasks.single("wait", phrases.wait), 0.7),
-    (tasks.single("picture", phrases.picture), 0.3),
-    (tasks.single("say", phrases.say), 0.7),
-    (partial(tasks.steps, robot=tasks.DRONE), 3),
-    (partial(tasks.find, robot=tasks.DRONE), 2),
-    (partial(tasks.go_to, robot=tasks.DRONE), 1.5),
-    (tasks.question, 1.5),
-    (partial(tasks.condition, robot=tasks.DRONE), 1.5),
-    (drone.comparison, 1),
-    (partial(tasks.loop, robot=tasks.DRONE), 1.5),
-    (drone.figure, 1),
-    (drone.move_and_look, 2),
-    (drone.measure, 0.7),
-    (drone.open_question, 0.8),
-    (drone.abstract, 0.5),
-    (drone.replan, 4.5),
-    (partial(tasks.refusal, verbs=drone.VERBS), 1.2),
-    (partial(tasks.out_of_limits, makers=(phrases.bad_move, phrases.bad_turn, phrases.bad_wait)),
-     1.2),
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of task: its weight among what people ask, and how much more it is practised."""
+
+    make: Callable[[Draw], Pair]
+    weight: float
+    practice: float = 1.0
+
+
+_DRONE = (
+    Family(tasks.single("move", phrases.move), 2, 0.8),
+    Family(tasks.single("turn", phrases.turn), 1.5, 0.6),
+    Family(tasks.single("wait", phrases.wait), 0.7, 0.6),
+    Family(tasks.single("picture", phrases.picture), 0.5, 0.6),
+    Family(tasks.single("say", phrases.say), 0.7),
+    Family(partial(tasks.steps, robot=tasks.DRONE), 3),
+    Family(partial(tasks.find, robot=tasks.DRONE), 2, 0.7),
+    Family(partial(tasks.go_to, robot=tasks.DRONE), 1.5, 1.5),
+    Family(tasks.question, 1.5, 1.2),
+    Family(partial(tasks.condition, robot=tasks.DRONE), 1.5),
+    Family(drone.comparison, 1),
+    Family(partial(tasks.loop, robot=tasks.DRONE), 1.5),
+    Family(drone.figure, 1, 0.7),
+    Family(drone.move_and_look, 2),
+    Family(drone.measure, 0.7),
+    Family(drone.open_question, 0.8),
+    Family(drone.abstract, 0.5),
+    Family(drone.replan, 4.5, 3.5),
+    Family(partial(tasks.refusal, verbs=drone.VERBS), 1.2),
+    Family(partial(tasks.out_of_limits,
+                   makers=(phrases.bad_move, phrases.bad_turn, phrases.bad_wait)), 1.2, 1.5),
 )  # fmt: skip
-_ARM: tuple[tuple[Family, float], ...] = (
-    (arm.place, 5),
-    (arm.pick, 0.7),
-    (arm.release, 0.4),
-    (arm.pick_if, 0.6),
-    (arm.replan, 1),
-    (partial(tasks.find, robot=tasks.ARM), 1),
-    (partial(tasks.go_to, robot=tasks.ARM), 0.8),
-    (tasks.question, 0.7),
-    (partial(tasks.condition, robot=tasks.ARM), 0.8),
-    (partial(tasks.loop, robot=tasks.ARM), 0.4),
-    (partial(tasks.steps, robot=tasks.ARM), 0.5),
-    (tasks.single("wait", phrases.wait), 0.2),
-    (tasks.single("say", phrases.say), 0.3),
-    (partial(tasks.refusal, verbs=arm.VERBS), 1),
-    (partial(tasks.out_of_limits, makers=(phrases.bad_wait,)), 0.2),
+_ARM = (
+    Family(arm.place, 5, 1),
+    Family(arm.pick, 0.7),
+    Family(arm.release, 0.4),
+    Family(arm.pick_if, 0.6),
+    Family(arm.replan, 1),
+    Family(partial(tasks.find, robot=tasks.ARM), 1),
+    Family(partial(tasks.go_to, robot=tasks.ARM), 0.8, 1.5),
+    Family(tasks.question, 0.7, 1.2),
+    Family(partial(tasks.condition, robot=tasks.ARM), 0.8),
+    Family(partial(tasks.loop, robot=tasks.ARM), 0.4),
+    Family(partial(tasks.steps, robot=tasks.ARM), 0.5),
+    Family(tasks.single("wait", phrases.wait), 0.2),
+    Family(tasks.single("say", phrases.say), 0.3),
+    Family(partial(tasks.refusal, verbs=arm.VERBS), 1),
+    Family(partial(tasks.out_of_limits, makers=(phrases.bad_wait,)), 0.2),
 )
 # What people ask of the other kind; skills that are missing make it a refusal.
-_ASKED_OF_DRONE: tuple[tuple[Family, float], ...] = ((arm.place, 1), (arm.pick, 1))
-_ASKED_OF_ARM: tuple[tuple[Family, float], ...] = (
-    (tasks.single("move", phrases.move), 2),
-    (tasks.single("turn", phrases.turn), 2),
-    (tasks.single("picture", phrases.picture), 1),
-    (partial(tasks.steps, robot=tasks.DRONE), 1),
+_ASKED_OF_DRONE = (Family(arm.place, 1), Family(arm.pick, 1))
+_ASKED_OF_ARM = (
+    Family(tasks.single("move", phrases.move), 2),
+    Family(tasks.single("turn", phrases.turn), 2),
+    Family(tasks.single("picture", phrases.picture), 1),
+    Family(partial(tasks.steps, robot=tasks.DRONE), 1),
 )
 _FAMILIES = {"tello": (_DRONE, _ASKED_OF_DRONE), "indy7": (_ARM, _ASKED_OF_ARM)}
 _FOREIGN_SHARE = 0.04
@@ -119,10 +127,10 @@ def draw_pair(kind: str, names: Sequence[str], draw: Draw) -> Pair:
     own, foreign = _FAMILIES[kind]
     while True:
         chosen = foreign if draw.chance(_FOREIGN_SHARE) else own
-        families, weights = zip(*chosen, strict=True)
-        draw.keys = []
+        weights = [f.weight * (1 if draw.held_out else f.practice) for f in chosen]
+        draw.start()
         try:
-            return fit(draw.rng.choices(families, weights)[0](draw), names)
+            return fit(draw.rng.choices(chosen, weights)[0].make(draw), names)
         except Exhausted:
             continue
 
@@ -139,10 +147,14 @@ def vary(skills: SkillSet, rng: random.Random, most: float = 1 / 3) -> SkillSet:
 
 
 def batches(
-    skills: dict[str, SkillSet], rng: random.Random, sizes: dict[str, int], varied: float
+    skills: dict[str, SkillSet],
+    rng: random.Random,
+    sizes: dict[str, int],
+    varied: float,
+    invented: float = INVENTED,
 ) -> Iterator[list[tuple[SkillSet, list[Pair]]]]:
     """Training batches without end: for each kind a skill set and pairs for it."""
-    draw = Draw(rng)
+    draw = Draw(rng, invented=invented)
     anchors = published()
     while True:
         batch = []
@@ -156,10 +168,16 @@ def batches(
         yield batch
 
 
-def held_out(skills: dict[str, SkillSet], count: int, seed: int = HELD_OUT_SEED) -> list[Example]:
-    """``count`` different instructions of the held-out side; one in six for a varied skill set."""
+def held_out(
+    skills: dict[str, SkillSet], count: int, seed: int = HELD_OUT_SEED, new_names: bool = False
+) -> list[Example]:
+    """``count`` different instructions of the held-out side; one in six for a varied skill set.
+
+    Their combinations of phrasing and value were never trained; with ``new_names`` neither was any
+    of the objects' names, and every plan has one.
+    """
     rng = random.Random(seed)
-    draw = Draw(rng, held_out=True)
+    draw = Draw(rng, held_out=True, new_names=new_names, invented=0.5 if new_names else 0.0)
     sets = {kind: [skills[kind]] * 15 + [vary(skills[kind], rng) for _ in range(3)]
             for kind in KINDS}  # fmt: skip
     seen: set[str] = set()
@@ -169,7 +187,8 @@ def held_out(skills: dict[str, SkillSet], count: int, seed: int = HELD_OUT_SEED)
         chosen = rng.choice(sets[kind])
         pair = draw_pair(kind, chosen.names, draw)
         text = pair.instruction.lower()
-        if text not in seen:
-            seen.add(text)
-            examples.append(Example(pair, chosen))
+        if text in seen or (new_names and not any(name in pair.plan for name in draw.objects)):
+            continue
+        seen.add(text)
+        examples.append(Example(pair, chosen))
     return examples

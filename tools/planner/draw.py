@@ -2,7 +2,7 @@
 
 A combination is a phrasing (a text with a slot) and the value that fills the slot. A hash of both
 decides its side, so the split needs no list, and each side can be drawn without end. Some nouns are
-on the held-out side in every phrasing.
+never trained in any phrasing; with made-up words they are the names of the set for new names.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tools.planner import words
 
 HELD_OUT_SHARE = 8  # one combination in so many is held out
 HELD_OUT_NOUNS = 12  # one noun in so many is never trained
+INVENTED = 0.3  # share of made-up names in training, so that copying does not lean on known words
 _TRIES = 60
 
 Item = TypeVar("Item")
@@ -62,6 +63,12 @@ def has_held_out_noun(name: str) -> bool:
 
 
 _SOURCES = [word for word in words.THINGS if not has_held_out_noun(word)]
+_KNOWN = {*_SOURCES, *words.ADJECTIVES, *" ".join(words.COMPOUND).split()}
+
+
+def is_new(name: str) -> bool:
+    """Whether a word of the name is never trained as an object's name."""
+    return has_held_out_noun(name) or not _KNOWN.issuperset(name.split())
 
 
 def _new_word(rng: random.Random) -> str:
@@ -69,16 +76,32 @@ def _new_word(rng: random.Random) -> str:
 
 
 class Draw:
-    """Draws from one side of the split and keeps the combinations of the pair at hand."""
+    """Draws from one side of the split and keeps the combinations of the pair at hand.
 
-    def __init__(self, rng: random.Random, held_out: bool = False) -> None:
+    ``invented`` is the share of made-up names. With ``new_names`` every object of a task has a name
+    that is never trained: a held-out noun or a made-up one.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        held_out: bool = False,
+        new_names: bool = False,
+        invented: float = 0.0,
+    ) -> None:
         self.rng = rng
         self.held_out = held_out
-        # More new words in training than in the score: they are what is hard to copy. Most are
-        # spliced from trained words, so that no piece of a word tells which one follows it.
-        self.invented = 0.14 if held_out else 0.4
+        self.new_names = new_names
+        self.invented = invented
+        # In training most made-up words are spliced from trained ones, so that no piece of a word
+        # tells which one follows it.
         self.invent = words.made_up if held_out else _new_word
+        self.start()
+
+    def start(self) -> None:
+        """Forget the pair before."""
         self.keys: list[tuple[str, str]] = []
+        self.objects: list[str] = []
 
     def pick(self, items: Sequence[Item]) -> Item:
         return self.rng.choice(items)
@@ -103,23 +126,24 @@ class Draw:
                 name = words.thing(self.rng, self.invented, self.invent)
                 if name in but or len(name) > longest:
                     continue
-                if self.held_out or not has_held_out_noun(name):
+                if is_new(name) if self.new_names else not has_held_out_noun(name):
                     return name
 
-        return self.value(phrasing, choose)
+        name = self.value(phrasing, choose)
+        self.objects.append(name)
+        return name
 
     def place(self) -> str:
         """A usual place."""
-        name = self.pick(words.PLACES)
-        while not self.held_out and has_held_out_noun(name):
-            name = self.pick(words.PLACES)
-        return name
+        return self._trained(lambda: self.pick(words.PLACES))
 
     def other_thing(self) -> str:
         """An object's name that is no slot's value: of scenes, of what a refusal is about."""
-        name = words.thing(self.rng)
-        while not self.held_out and has_held_out_noun(name):
-            name = words.thing(self.rng)
+        return self._trained(lambda: words.thing(self.rng, self.invented / 2, self.invent))
+
+    def _trained(self, choose: Callable[[], str]) -> str:
+        while has_held_out_noun(name := choose()):
+            pass
         return name
 
     def named(self, name: str) -> str:

@@ -200,14 +200,14 @@ def replan(draw: Draw) -> Pair:
 
 
 def _interrupted(draw: Draw, frame: str) -> tuple[str, str, list[str]]:
-    """One motion, part of it done: the rest is a difference."""
+    """One motion, part of it done, both in steps of 50 cm or 45 degrees: the rest is left."""
     turning = draw.chance(0.15)
     skill = draw.pick(("tc", "tu")) if turning else draw.pick(_MOTIONS)
-    least, top = (1, 36) if turning else (2, 50)
+    unit, most = (45, 8) if turning else (50, 10)
 
     def choose() -> tuple[int, int]:
-        whole = draw.pick((10, 20, draw.rng.randint(2 * least, top)))
-        return 10 * whole, 10 * draw.rng.randint(least, whole - least)
+        whole = draw.rng.randint(2, most)
+        return unit * whole, unit * draw.rng.randint(1, whole - 1)
 
     whole, part = draw.value(f"{frame}|{skill}", choose)
     written = draw.pick((f"{skill},{whole}", f"{skill}({whole})"))

@@ -73,9 +73,12 @@ class Attention(nn.Module):
 
     def forward(
         self, x: Tensor, rope: tuple[Tensor, Tensor], before: tuple[Tensor, Tensor] | None,
-        mask: Tensor,
+        mask: Tensor, wanted: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
-        """Attend to the own row as ``mask`` says, and to all of the shared part ``before``."""
+        """Attend to the own row as ``mask`` says, and to all of the shared part ``before``.
+
+        Of the ``wanted`` positions [rows, length] only, if given: then the result is [N, width].
+        """
         rows, length, width = x.shape
         parts = self.qkv_proj(x).view(rows, length, 3, self.heads, self.head_dim)
         query, key, value = parts.permute(2, 3, 0, 1, 4)  # each [heads, rows, length, head_dim]
@@ -91,7 +94,8 @@ class Attention(nn.Module):
             out = weights[..., start:] @ value
             flat = weights[..., :start].reshape(self.heads, rows * length, start)
             out = out + (flat @ before[1][:, 0]).view(query.shape)
-        return self.o_proj(out.permute(1, 2, 0, 3).reshape(rows, length, width)), (key, value)
+        out = out.permute(1, 2, 0, 3).reshape(rows, length, width)
+        return self.o_proj(out if wanted is None else out[wanted]), (key, value)
 
 
 class Mlp(nn.Module):
@@ -115,10 +119,10 @@ class Layer(nn.Module):
 
     def forward(
         self, x: Tensor, rope: tuple[Tensor, Tensor], before: tuple[Tensor, Tensor] | None,
-        mask: Tensor,
+        mask: Tensor, wanted: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
-        attended, own = self.self_attn(self.input_layernorm(x), rope, before, mask)
-        x = x + attended
+        attended, own = self.self_attn(self.input_layernorm(x), rope, before, mask, wanted)
+        x = (x if wanted is None else x[wanted]) + attended
         return x + self.mlp(self.post_attention_layernorm(x)), own
 
 
@@ -142,15 +146,20 @@ class Llama(nn.Module):
     def _rope(self, start: int, length: int) -> tuple[Tensor, Tensor]:
         return self.cos[start : start + length], self.sin[start : start + length]
 
-    def hidden(self, prefix: Tensor, rows: Tensor) -> Tensor:
-        """Final hidden states of the rows [B, L, hidden], behind the prefix that all share."""
+    def hidden(self, prefix: Tensor, rows: Tensor, wanted: Tensor) -> Tensor:
+        """Final hidden states [N, hidden] of the ``wanted`` positions [B, L] of the rows.
+
+        The rows stand behind the prefix that all share. The last layer is computed for the wanted
+        positions alone.
+        """
         start, length = len(prefix), rows.shape[1]
         x, y = self.embed_tokens(prefix[None]), self.embed_tokens(rows)
         outer, inner = self._rope(0, start), self._rope(start, length)
         masks = _causal(start, x.dtype), _causal(length, x.dtype)
         for layer in self.layers:
+            last = layer is self.layers[-1]
             x, before = layer(x, outer, None, masks[0])
-            y, _ = layer(y, inner, before, masks[1])
+            y, _ = layer(y, inner, before, masks[1], wanted if last else None)
         return self.norm(y)
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -74,20 +74,17 @@ def find(draw: Draw, robot: Robot) -> Pair:
 
 
 def go_to(draw: Draw, robot: Robot) -> Pair:
-    """Go to an object: at once if the scene has it, else after a search."""
+    """Go to an object: look for it first, whatever the scene said, for that may be long ago."""
     phrasing = draw.pick(_GOTO)
     name = draw.thing(phrasing)
     core = phrasing.format(draw.named(name))
-    if draw.chance(0.5):
-        others = [draw.other_thing() for _ in range(draw.pick((0, 1, 2)))]
-        clear = [other for other in others if name not in other and other not in name]
-        names = [*clear, name]
-        draw.rng.shuffle(names)
-        plan, scene = f"{robot.goto}('{name}');", scene_of(draw, names)
-    else:
-        plan = found_then(f"{robot.scan}('{name}')", f"{robot.goto}('{name}')", ";")
-        scene = random_scene(draw, (name,))
-    return finish(draw, "go to", core, plan, scene)
+    plan = found_then(f"{robot.scan}('{name}')", f"{robot.goto}('{name}')", ";")
+    names = [name] if draw.chance(0.5) else []
+    for other in [draw.other_thing() for _ in range(draw.pick((0, 1, 2)))]:
+        if name not in other and other not in name:
+            names.append(other)
+    draw.rng.shuffle(names)
+    return finish(draw, "go to", core, plan, scene_of(draw, names))
 
 
 _ASK_ONE = (

@@ -78,6 +78,17 @@ class Encoder:
         return Micro(torch.tensor(self.prefix(skills)), rows, targets, indices)
 
 
+def shares(micros: Iterable[Micro], workers: int) -> list[list[Micro]]:
+    """The passes dealt out, the longest first, each to the worker with the fewest tokens so far."""
+    dealt: list[list[Micro]] = [[] for _ in range(workers)]
+    tokens = [0] * workers
+    for micro in sorted(micros, key=lambda micro: micro.rows.numel(), reverse=True):
+        least = tokens.index(min(tokens))
+        dealt[least].append(micro)
+        tokens[least] += micro.rows.numel() + len(micro.prefix)
+    return dealt
+
+
 class Trainer:
     """A bfloat16 model, as it will be served, with float32 weights behind it that are optimized.
 
@@ -115,7 +126,7 @@ class Trainer:
         self._sums.zero_()
         for micro in micros:
             wanted = micro.targets != IGNORED
-            logits = self.model.logits(self.model.hidden(micro.prefix, micro.rows)[wanted])
+            logits = self.model.logits(self.model.hidden(micro.prefix, micro.rows, wanted))
             loss = F.cross_entropy(logits.float(), micro.targets[wanted], reduction="sum")
             loss.backward()
             self._sums[-2] += int(wanted.sum())
@@ -156,8 +167,11 @@ class Trainer:
 @torch.no_grad()
 def exact(model: Llama, micro: Micro) -> list[bool]:
     """For each row whether greedy decoding would give the plan: every next token is the best."""
-    best = model.logits(model.hidden(micro.prefix, micro.rows)).argmax(-1)
-    return ((best == micro.targets) | (micro.targets == IGNORED)).all(1).tolist()
+    wanted = micro.targets != IGNORED
+    best = model.logits(model.hidden(micro.prefix, micro.rows, wanted)).argmax(-1)
+    right = torch.ones(len(micro.rows), dtype=torch.bool)
+    right[wanted.nonzero()[best != micro.targets[wanted], 0]] = False
+    return right.tolist()
 
 
 def score(

@@ -145,9 +145,7 @@ def spliced(rng: random.Random, sources: Sequence[str]) -> str:
 
 
 def thing(
-    rng: random.Random,
-    invented: float = 0.14,
-    invent: Callable[[random.Random], str] = made_up,
+    rng: random.Random, invented: float, invent: Callable[[random.Random], str] = made_up
 ) -> str:
     """An object's name: known, compound or, with this probability, made up; some with adjective."""
     if rng.random() < invented:
