@@ -208,7 +208,7 @@ def test_no_planner_is_said_with_namespace_and_domain(run, domain: int, argument
         (("plan", "drone_1", "go", "--urgency", "urgnt"), "'critical', 'urgent', 'normal'"),
         (("serve", "--param", "policy"), "'policy': must be NAME:=VALUE"),
         (("demo", "--policy", "timly"), "did you mean 'timely'?"),
-        (("demo", "--pace", "fast"), "'fast' is unknown (known: none, rtx4090-llama3-8b)"),
+        (("demo", "--pace", "fast"), "'fast' is unknown (known: none, rtx4090-llama3-8b, "),
         (("demo", "--fleet", "/nowhere.yaml"), "does not exist"),
         (("demo", "--json", "/nowhere/report.json"), "cannot write /nowhere/report.json"),
     ],
