@@ -348,7 +348,7 @@ def test_demo_shows_why_a_process_did_not_come_up(demo) -> None:
 
 
 PHASES = {
-    "starting": "starting the planner (timely)",
+    "starting": "starting the planner (least_loss)",
     "ready": "all are ready",
     "flying": "segment 0",
     "between": "part 2 of 2",
