@@ -15,8 +15,9 @@ from timely_llm.evaluation.bound import groups, total_bound, upper_bound
 from timely_llm.evaluation.bound_program import Setup, classes_of, relaxed
 from timely_llm.evaluation.engine_costs import EngineCosts, Work, first_tokens, works_of
 from timely_llm.evaluation.exact import TooLarge, exact
-from timely_llm.evaluation.simulate import TEXT_KINDS, Setting, simulate
+from timely_llm.evaluation.simulate import Setting, simulate
 from timely_llm.evaluation.tasks import published, skill_sets
+from timely_llm.evaluation.text_tasks import TEXT_KINDS
 from timely_llm.evaluation.trace import Arrival, Task, Trace
 from timely_llm.step_latency import StepLatency
 from timely_llm.utility import PRESETS, TimeUtility, Urgency

@@ -19,7 +19,7 @@ from timely_llm import events as ev
 from timely_llm import policies
 from timely_llm.engine.base import Engine, EngineInfo, GenerationRequest, StepResult
 from timely_llm.evaluation.real_robots import FollowingRobot, WrittenPlan
-from timely_llm.evaluation.simulate import Replay, Run, Setting
+from timely_llm.evaluation.simulate import Replay, Run, Setting, pin_of
 from timely_llm.evaluation.trace import Task, Trace
 from timely_llm.fleet import Fleet
 from timely_llm.goals import Limits, PlannerConfig
@@ -125,7 +125,7 @@ class RealReplay(Replay):
             system, grammar = self._prompts.system(skills), skills.grammar()
             self._systems[kind] = system, grammar
             number = planner.plans.number()
-            pins.add(GenerationRequest(_pin(kind), number, system, None, grammar))
+            pins.add(GenerationRequest(pin_of(kind), number, system, None, grammar))
         while pins.missing:
             planner.run_once(0.0)
         return _Timed(planner)
@@ -152,7 +152,7 @@ class RealReplay(Replay):
         """Leave nothing in the engine."""
         self.planner.handle(ev.Deactivate(), self.cut_at)
         for kind in self._systems:
-            self.planner.plans.pins.drop(_pin(kind))
+            self.planner.plans.pins.drop(pin_of(kind))
         settle(self._engine)
 
     def _cut(self, segment: Segment) -> None:
@@ -160,19 +160,8 @@ class RealReplay(Replay):
 
     def _add_robot(self, robot_id: str, task: Task) -> None:
         system, grammar = self._systems[task.kind]
-        robot = self.planner.plans.fleet.add(
-            robot_id=robot_id,
-            skills=self.kinds[task.kind],
-            grammar=grammar,
-            system=system,
-            pin=_pin(task.kind),
-            namespace="",
-            instance="",
-            registered=0.0,
-            last_heard=0.0,
-            last_sequence=0,
-        )
-        self.robots[robot_id] = FollowingRobot(robot_id, robot.session)
+        session = self._register(robot_id, task, system, grammar)
+        self.robots[robot_id] = FollowingRobot(robot_id, session)
 
     def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
         robot, number = self.robots[robot_id], int(segment.plan_id)
@@ -186,10 +175,6 @@ class RealReplay(Replay):
             robot.take(segment.plan_id, plan, plan.durations)
             self.first_at[number] = now
         self._publish(robot, robot.receive(segment, now), now)
-
-
-def _pin(kind: str) -> str:
-    return f"pin-{kind}"
 
 
 def settle(engine: Engine) -> None:

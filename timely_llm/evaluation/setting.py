@@ -10,17 +10,11 @@ from timely_llm.cutting import TextKind
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation.outcomes import Outcome
 from timely_llm.evaluation.tasks import skill_sets
+from timely_llm.evaluation.text_tasks import TEXT_KINDS
 from timely_llm.evaluation.trace import Task, Trace
 from timely_llm.messages import PlanEvent
 from timely_llm.predictors import Noisy, Oracle, Predictor
 from timely_llm.skills import SkillSet
-
-TEXT_KINDS: Mapping[str, TextKind] = {
-    "reader": TextKind("reader"),
-    "reader_paragraphs": TextKind("reader_paragraphs", "paragraph"),
-    "text": TextKind("text", "whole", 0.0),
-}
-"""Who reads plain text: sentence by sentence, by paragraphs, or all at once and in no time."""
 
 
 @dataclass(frozen=True, slots=True)

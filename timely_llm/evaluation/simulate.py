@@ -19,7 +19,6 @@ from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.evaluation.known_plans import KnownPlan, Playback, read
 from timely_llm.evaluation.outcomes import outcome_of
 from timely_llm.evaluation.setting import (
-    TEXT_KINDS,
     Run,
     Setting,
     UnknownKind,
@@ -37,7 +36,7 @@ from timely_llm.planner import Planner
 from timely_llm.predictors import Predictor
 from timely_llm.skills import SkillSet
 
-__all__ = ["TEXT_KINDS", "Replay", "Run", "Setting", "UnknownKind", "noisy", "oracle", "simulate"]
+__all__ = ["Replay", "Run", "Setting", "UnknownKind", "noisy", "oracle", "simulate"]
 
 
 def simulate(trace: Trace, setting: Setting) -> Run:
@@ -144,7 +143,7 @@ class Replay:
         """They are in the cache before the first goal comes."""
         pins = planner.plans.pins
         for kind in (kind for kind, tokens in system.items() if tokens):
-            pins.add(GenerationRequest(_pin(kind), planner.plans.number(), kind, None))
+            pins.add(GenerationRequest(pin_of(kind), planner.plans.number(), kind, None))
         while pins.missing:
             planner.run_once(0.0)
         planner.steps, planner.busy = 0, 0.0
@@ -242,19 +241,23 @@ class Replay:
         self._carry_out(commands, now)
 
     def _add_robot(self, robot_id: str, task: Task) -> None:
+        self.robots[robot_id] = SimRobot(robot_id, self._register(robot_id, task, task.kind, ""))
+
+    def _register(self, robot_id: str, task: Task, system: str, grammar: str) -> int:
+        """Make the robot of a task known to the planner; its session."""
         robot = self.planner.plans.fleet.add(
             robot_id=robot_id,
             skills=self.kinds[task.kind],
-            grammar="",
-            system=task.kind,
-            pin=_pin(task.kind),
+            grammar=grammar,
+            system=system,
+            pin=pin_of(task.kind),
             namespace="",
             instance="",
             registered=0.0,
             last_heard=0.0,
             last_sequence=0,
         )
-        self.robots[robot_id] = SimRobot(robot_id, robot.session)
+        return robot.session
 
     def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
         robot, number = self.robots[robot_id], int(segment.plan_id)
@@ -303,7 +306,8 @@ class Replay:
         return Run(outcomes, self.cut_at, self.steps, self.busy, tuple(self.timeline))
 
 
-def _pin(kind: str) -> str:
+def pin_of(kind: str) -> str:
+    """The id of the request that holds a kind's fixed prompt."""
     return f"pin-{kind}"
 
 
