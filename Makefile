@@ -18,6 +18,9 @@ locks := $(wildcard requirements/*.txt)
 installed := timely_llm robot_adapters launch config models
 sources := package.xml CMakeLists.txt $(wildcard msg/*.msg srv/*.srv action/*.action scripts/*.in)
 
+# Of all tests, one worker runs those of a file, the slowest folders first: see test/conftest.py.
+all_tests := -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+
 # Stamps: a target is made again when what it depends on is newer.
 ros_done := .venv/ros-done
 setup_done := .venv/setup-done
@@ -39,7 +42,7 @@ ready:
 	@$(MAKE) -s -j2 $(setup_done) $(build_done)
 
 test: ready ## Runs the tests
-	@$(run) python -m pytest $(ARGS)
+	@$(run) python -m pytest $(or $(ARGS),$(all_tests))
 
 demo: ready ## Flies a fleet of simulated robots on the bundled model
 	@$(run) timely-llm demo $(ARGS)

@@ -1,4 +1,4 @@
-"""The ``timely-llm`` command: how it starts and ends. What it does is in ``commands.py``.
+"""The ``timely-llm`` command: how it starts and ends. What it does is in ``command/``.
 
 Exit status: 0 done, 1 failed, 2 used wrongly, 3 no planner, 130 interrupted.
 """
@@ -9,10 +9,7 @@ import os
 import signal
 import sys
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_NO_PLANNER = 3
-EXIT_INTERRUPTED = 130
+from timely_llm.command.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 
 
 def main() -> int:
@@ -20,7 +17,7 @@ def main() -> int:
     # Before anything slow is imported: Ctrl-C ends the command without a word at any moment.
     # Commands with something to put in order take the signal over.
     signal.signal(signal.SIGINT, lambda *_: os._exit(EXIT_INTERRUPTED))
-    from timely_llm.commands import app
+    from timely_llm.command.app import app
 
     try:
         app(prog_name="timely-llm")  # ends with SystemExit, whatever the outcome
@@ -33,7 +30,7 @@ def main() -> int:
 
 def _explain(error: Exception) -> int:
     """Say in one line what the matter is; a fault of ours keeps its traceback."""
-    from timely_llm.commands import status_of
+    from timely_llm.command.app import status_of
 
     status = status_of(error)
     if status is None:

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from timely_llm import profile
-from timely_llm.commands import app
+from timely_llm.command.app import app
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from timely_llm.commands import app
+from timely_llm.command.app import app
 from timely_llm.evaluation import trace_file, workloads
 from timely_llm.evaluation.bench import Cell, Conditions
 from timely_llm.evaluation.real import RealBench

@@ -10,11 +10,11 @@ import pytest
 from test_profile import write as write_profile
 from typer.testing import CliRunner
 
-from timely_llm import bench_runs
-from timely_llm.bench_jobs import run_jobs
-from timely_llm.commands import app
+from timely_llm.command import bench_runs
+from timely_llm.command.app import app
+from timely_llm.command.bench_jobs import run_jobs
+from timely_llm.command.processes import Interrupt, Interrupted
 from timely_llm.evaluation import bench_bound, bench_cells, trace_file, workloads
-from timely_llm.processes import Interrupt, Interrupted
 
 KEYS = (
     *("engine", "workload", "policy", "load", "seed", "n", "utility_mean"),

@@ -150,7 +150,7 @@ SEGMENTS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.one_of(SEGMENTS, st.sampled_from(list(ExecutionState))), max_size=40),
     st.booleans(),

@@ -579,7 +579,7 @@ INPUTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(INPUTS, max_size=25))
 def test_whatever_comes_no_motion_is_done_twice_or_while_stopped(inputs: list) -> None:
     desk, session = Desk(), 1

@@ -4,9 +4,9 @@ import pytest
 import xgrammar
 from typer.testing import CliRunner
 
-from timely_llm.commands import app
+from timely_llm.command.app import app
+from timely_llm.command.profile import endless
 from timely_llm.paths import share
-from timely_llm.profile_command import endless
 from timely_llm.skills import SkillSet
 
 

@@ -11,10 +11,8 @@ ROOT = Path(__file__).parents[2]
 EDGES = (
     "timely_llm/ros/",
     "timely_llm/engine/vllm_",
-    *("timely_llm/cli", "timely_llm/commands", "timely_llm/demo", "timely_llm/tables.py"),
-    "timely_llm/profile_command.py",
-    *("timely_llm/bench_", "timely_llm/evaluation/real.py", "timely_llm/evaluation/real_replay.py"),
-    *("timely_llm/local_fleet.py", "timely_llm/processes.py"),
+    *("timely_llm/cli.py", "timely_llm/command/"),
+    *("timely_llm/evaluation/real.py", "timely_llm/evaluation/real_replay.py"),
     "timely_llm/evaluation/bag.py",
     "timely_llm/evaluation/live.py",
     "robot_adapters/node",

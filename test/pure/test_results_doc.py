@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import results
-from timely_llm import bench_command
-from timely_llm.commands import app
+from timely_llm.command import bench as bench_command
+from timely_llm.command.app import app
 
 ROOT = Path(__file__).parents[2]
 

@@ -143,7 +143,7 @@ def test_the_bundled_fleet_of_tellos_and_its_script_fit_the_simulated_ones() -> 
     ],
 )
 def test_the_command_refuses_what_it_cannot_do(options: list[str], words: str) -> None:
-    from timely_llm.commands import app
+    from timely_llm.command.app import app
 
     result = CliRunner().invoke(app, ["sim-tello", *options], env={"COLUMNS": "200"})
     assert result.exit_code == 2

@@ -21,7 +21,7 @@ import yaml
 from nodes import LATCHED, LIMIT, ROOT, Client
 from std_msgs.msg import String
 
-from timely_llm.local_fleet import claim_domain
+from timely_llm.command.local_fleet import claim_domain
 
 PLANS = Path(__file__).with_name("plans.yaml")
 MARK = "TIMELY_LLM_TEST_MARK"
@@ -222,7 +222,7 @@ def test_wrong_use_is_said_and_nothing_is_started(run, arguments, words) -> None
 
 def test_help_needs_neither_ros_nor_the_engine() -> None:
     slow = "('rclpy', 'torch', 'vllm', 'rich.table', 'yaml')"
-    code = f"import sys, timely_llm.commands; print([m for m in {slow} if m in sys.modules])"
+    code = f"import sys, timely_llm.command.app; print([m for m in {slow} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "[]\n"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import TypeVar
 
-from timely_llm.processes import Interrupt, die_with_parent
+from timely_llm.command.processes import Interrupt, die_with_parent
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

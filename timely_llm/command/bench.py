@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from timely_llm.cli import EXIT_FAILED, EXIT_INTERRUPTED
+from timely_llm.command.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
-    from timely_llm.bench_runs import Plan, Results
+    from timely_llm.command.bench_runs import Plan, Results
 
 DEFAULT_PRESET = "rtx4090-llama3-8b"
 _WIDTH = 160  # characters of a table that no terminal limits
@@ -107,7 +107,7 @@ def bench(
     last arrival; a goal without a first segment scores its utility at the cut. Ctrl-C writes what
     there is, marked as partial.
     """
-    from timely_llm.bench_runs import Plan
+    from timely_llm.command.bench_runs import Plan
     from timely_llm.evaluation import bench_options as options
     from timely_llm.evaluation.bench import Conditions
 
@@ -164,10 +164,10 @@ def _run(plan: Plan, json_file: Path | None, plots: Path | None) -> int:
     """Carry out the bench and write what came of it, all of it or not; the exit status."""
     from rich.console import Console
 
-    from timely_llm.bench_runs import Results, run_bench
+    from timely_llm.command.bench_runs import Results, run_bench
+    from timely_llm.command.processes import Interrupt, Interrupted
     from timely_llm.engine.base import EngineError
     from timely_llm.evaluation.bench_search import NoSuchLoad
-    from timely_llm.processes import Interrupt, Interrupted
 
     results = Results(plan)
     with Interrupt() as interrupt:
@@ -200,7 +200,7 @@ def _write(results: Results, json_file: Path | None, plots: Path | None) -> None
 
 
 def _draw(results: Results, folder: Path) -> None:
-    from timely_llm.bench_runs import burst_lanes
+    from timely_llm.command.bench_runs import burst_lanes
     from timely_llm.evaluation import plots
     from timely_llm.evaluation.burst_plot import timeline
     from timely_llm.evaluation.plot_style import page
@@ -218,7 +218,7 @@ def _draw(results: Results, folder: Path) -> None:
 def _print(results: Results) -> None:
     from rich.console import Console
 
-    from timely_llm.bench_table import LEGEND, tables, urgency_tables
+    from timely_llm.command.bench_table import LEGEND, tables, urgency_tables
     from timely_llm.evaluation.bench_cells import engine_of
     from timely_llm.evaluation.bench_search import PAPER_UTILITY
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from timely_llm.cli import EXIT_FAILED
+from timely_llm.command.exit_status import EXIT_FAILED
 from timely_llm.paths import share
 
 if TYPE_CHECKING:

@@ -110,7 +110,7 @@ class ProcessGroup:
         ``arguments`` as its command line. ``name`` names its log. Call it from the main thread: the
         kernel takes the end of the thread that starts a child for the end of its parent."""
         log = self.folder / f"{name}.log"
-        command = [sys.executable, "-m", "timely_llm.processes", str(os.getpid()), entry]
+        command = [sys.executable, "-m", "timely_llm.command.processes", str(os.getpid()), entry]
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [*command, *arguments],

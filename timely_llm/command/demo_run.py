@@ -13,16 +13,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from timely_llm.demo_display import Display, open_display
+from timely_llm.command.demo_display import Display, open_display
+from timely_llm.command.local_fleet import LocalFleet, child_environment, claim_domain, environment
+from timely_llm.command.processes import Interrupt, Interrupted, ProcessGroup
+from timely_llm.command.tables import comparison_table, summary_table, title_of
 from timely_llm.evaluation.live import Board
 from timely_llm.evaluation.summary import EngineName, RunReport, report_json
 from timely_llm.fleet_file import Fleet, Value, parameters_of
-from timely_llm.local_fleet import LocalFleet, child_environment, claim_domain, environment
 from timely_llm.messages import PlanEvent
-from timely_llm.processes import Interrupt, Interrupted, ProcessGroup
 from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
 from timely_llm.script_file import Instruction, Script
-from timely_llm.tables import comparison_table, summary_table, title_of
 
 BASELINE = "vllm"
 PATIENCE = 180.0  # s, from the last instruction until every goal must have its result

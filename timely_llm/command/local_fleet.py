@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from timely_llm.command.processes import Child, ProcessGroup
 from timely_llm.fleet_file import Fleet, NodeSpec, Value, fleet_nodes
 from timely_llm.messages import RobotInfo
-from timely_llm.processes import Child, ProcessGroup
 from timely_llm.ros.client import PlannerClient
 
 STARTUP_TIMEOUT = 180.0  # s; loading a model on a busy machine takes a while

@@ -9,10 +9,10 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
+from timely_llm.command.tables import live_table
 from timely_llm.evaluation.live import Board
 from timely_llm.messages import ErrorCode, PlanEvent, PlanEventType
 from timely_llm.script_file import Instruction
-from timely_llm.tables import live_table
 
 
 class Display(Protocol):

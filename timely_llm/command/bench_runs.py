@@ -16,7 +16,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from timely_llm.bench_jobs import run_jobs
+from timely_llm.command.bench_jobs import run_jobs
+from timely_llm.command.processes import Interrupt
 from timely_llm.evaluation import bench_bound, bench_cells, trace_file
 from timely_llm.evaluation.bench import (
     PAPER_LOAD,
@@ -35,7 +36,6 @@ from timely_llm.evaluation.bench_cells import DECODE_STEP
 from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, NoSuchLoad, load_of
 from timely_llm.evaluation.burst import Lane, burst_of, lanes
 from timely_llm.evaluation.trace import Trace
-from timely_llm.processes import Interrupt
 
 Measure = Callable[[Cell, Conditions], Measured]
 Place = tuple[str, str, float, int]  # engine, workload, load and seed

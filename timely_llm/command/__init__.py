@@ -1,0 +1,1 @@
+"""What `timely-llm` does on the command line: edges, all of it."""
