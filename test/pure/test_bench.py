@@ -14,11 +14,11 @@ from timely_llm.evaluation.bench import (
     Cell,
     Grid,
     Measured,
+    TimeScale,
     cells,
     interval,
     kept_cells,
     report_json,
-    rescaled,
     summaries,
 )
 from timely_llm.evaluation.bench_options import BadOption
@@ -115,8 +115,9 @@ def test_batch_sizes(text, expected):
 
 def test_loads_and_time_scales():
     assert options.loads("1, 2,paper,0.5") == (1.0, 2.0, "paper", 0.5)
-    assert options.time_scale("auto") is None
-    assert options.time_scale("0.07") == 0.07
+    assert options.time_scale("auto") == TimeScale(1.0, auto=True)
+    assert options.time_scale("auto:1.5").of(lambda: 0.0109) == 0.75
+    assert options.time_scale("0.07").of(lambda: 9.0) == 0.07
 
 
 @pytest.mark.parametrize(
@@ -137,6 +138,7 @@ def test_loads_and_time_scales():
         (lambda: options.seeds("5-2"), "--seeds", "2 must be 5 to"),
         (lambda: options.seeds("x"), "--seeds", "'x' is not a whole number"),
         (lambda: options.time_scale("0"), "--time-scale", "0 must be above 0"),
+        (lambda: options.time_scale("auto:no"), "--time-scale", "'no' is not a number"),
         (lambda: options.batches("0", KNOWN), "--max-batch", "0 must be 1 to 1024"),
         (lambda: options.batches("vlm=4", KNOWN), "--max-batch", "did you mean 'vllm'"),
         (lambda: options.batches("vllm=", KNOWN), "--max-batch", "'' is not a whole number"),
@@ -252,15 +254,6 @@ def test_one_policy_alone_leads_nobody():
 def test_interval(values, mean, error):
     assert interval(values)[0] == mean
     assert interval(values)[1] == (None if error is None else pytest.approx(error))
-
-
-def test_times_are_rescaled_and_nothing_else():
-    one = measured("edf", 1.0).row | {"waiting_s": {"mean": None, "p50": 1.0, "p99": 2.0}}
-    found = rescaled(one, 0.1)
-    assert found["response_s"] == pytest.approx({"mean": 0.05, "p50": 0.05, "p99": 0.1})
-    assert found["waiting_s"]["mean"] is None
-    rest = {name: value for name, value in found.items() if not isinstance(value, dict)}
-    assert rest == {name: value for name, value in one.items() if not isinstance(value, dict)}
 
 
 def test_the_report_is_json_with_the_issue_s_keys():

@@ -96,11 +96,8 @@ def test_on_an_engine_twice_as_fast_a_workload_of_half_the_times_is_the_same(sma
     fast = bench_cells.stretched(engine, 2.0)
     assert fast.latency(3, 10, 100) == engine.latency(3, 10, 100) / 2
     monkeypatch.setattr(bench_cells, "engine_of", lambda name: fast)
-    assert bench_cells.scale_of("fast") == 0.5
-    row = bench_cells.measure(cell, bench_cells.Conditions(time_scale=0.5)).row
-    for name in ("response_s", "waiting_s"):
-        assert row.pop(name) == {key: value / 2 for key, value in slow.pop(name).items()}
-    assert row == slow
+    assert bench_cells.scale_of("fast", bench_cells.TimeScale(auto=True)) == 0.5
+    assert bench_cells.measure(cell, bench_cells.Conditions(time_scale=0.5)).row == slow
 
 
 @pytest.mark.parametrize(
@@ -185,7 +182,7 @@ def test_a_profile_is_an_engine_and_one_of_another_model_is_refused(small, tmp_p
     report = json.loads(file.read_text())
     assert report["results"][0]["engine"] == str(path)
     assert report["settings"]["time_scale"] == {str(path): pytest.approx(0.00312345 / 0.0218, 1e-4)}
-    assert report["results"][0]["response_s"]["mean"] < 0.1
+    assert 0.1 < report["results"][0]["response_s"]["mean"] < 1.0  # in s of the workload
     result = bench(*options, "--model", "another")
     assert result.exit_code == 2
     assert "not of 'another'" in words_of(result)

@@ -65,7 +65,8 @@ def bench(
     time_scale: Annotated[
         str,
         typer.Option(
-            help="what 1 s of the workload lasts on the engine; auto: its decode step over 21.8 ms"
+            help="what 1 s of the workload lasts on the engine, whose times are shown in s of the "
+            "workload; auto: its decode step over 21.8 ms; auto:1.5: as much again and a half"
         ),
     ] = "1",
     json_file: Annotated[

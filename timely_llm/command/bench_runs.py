@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -26,33 +26,37 @@ from timely_llm.evaluation.bench import (
     Grid,
     Measured,
     Summary,
+    TimeScale,
     cells,
     kept_cells,
     report_json,
     summaries,
 )
 from timely_llm.evaluation.bench_bound import Question
-from timely_llm.evaluation.bench_cells import DECODE_STEP
 from timely_llm.evaluation.bench_search import PAPER_BATCH, PAPER_UTILITY, NoSuchLoad, load_of
 from timely_llm.evaluation.burst import Lane, burst_of, lanes
 from timely_llm.evaluation.trace import Trace
+
+if TYPE_CHECKING:
+    from timely_llm.evaluation.real import RealBench
 
 Measure = Callable[[Cell, Conditions], Measured]
 Place = tuple[str, str, float, int]  # engine, workload, load and seed
 
 PAPER_SEEDS = 3  # that the paper's load is looked for with
+EXACT, NOISE = 0.002, 0.02  # how near to the paper's utility is near enough: simulated, real
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be run, in ``jobs`` processes. ``time_scale`` None: each engine's own, as
-    ``--time-scale auto`` says. ``model`` set: the one engine of the grid is real vLLM with it.
+    """What is to be run, in ``jobs`` processes. ``model`` set: the one engine of the grid is real
+    vLLM with it.
     ``bound``: compute the upper bounds, too. ``record``: write to this file what the real model
     answers, as a trace."""
 
     grid: Grid
     conditions: Conditions
-    time_scale: float | None = 1.0
+    time_scale: TimeScale = TimeScale()
     model: str = ""
     jobs: int = 1
     bound: bool = False
@@ -61,8 +65,8 @@ class Plan:
 
 @dataclass(slots=True)
 class Results:
-    """What there is so far. ``scales`` is what 1 s of the workload lasts, by engine; ``paper`` are
-    the loads found, with the utility of ``vllm`` there."""
+    """What there is so far. ``scales`` is what 1 s of the workload lasts, by engine (on a real one
+    in the latest run); ``paper`` are the loads found, with the utility of ``vllm`` there."""
 
     plan: Plan
     measured: dict[Cell, Measured] = field(default_factory=dict)
@@ -73,7 +77,7 @@ class Results:
     complete: bool = False
 
     def conditions_of(self, engine: str) -> Conditions:
-        return replace(self.plan.conditions, time_scale=self.scales[engine])
+        return replace(self.plan.conditions, time_scale=self.scales.get(engine, 1.0))
 
     def ordered(self) -> tuple[Measured, ...]:
         """The runs in the order of the grid, each with its bound if there is one."""
@@ -130,11 +134,12 @@ def run_bench(results: Results, console: Console, interrupt: Interrupt) -> None:
             with RealBench(results.plan.model, interrupt.check) as real:
                 if results.plan.record is not None:
                     _record(results.plan, results.plan.record, real.as_written)
-                results.scales = _scales(results.plan, lambda _: real.step_time() / DECODE_STEP)
-                _settle_paper_loads(results, real.measure, progress, interrupt)
-                _run_here(results, real.measure, progress)
+                measure = _scaled_anew(results, real)
+                _settle_paper_loads(results, measure, progress, interrupt)
+                _run_here(results, measure, progress)
         else:
-            results.scales = _scales(results.plan, bench_cells.scale_of)
+            engines, scale = results.plan.grid.engines, results.plan.time_scale
+            results.scales = {name: bench_cells.scale_of(name, scale) for name in engines}
             _settle_paper_loads(results, bench_cells.measure, progress, interrupt)
             _run_apart(results, progress, interrupt)
             if results.plan.bound:
@@ -148,11 +153,15 @@ def _record(plan: Plan, path: Path, as_written: Callable[[Trace], Trace]) -> Non
     trace_file.write(as_written(trace), path)
 
 
-def _scales(plan: Plan, auto: Callable[[str], float]) -> dict[str, float]:
-    return {
-        engine: auto(engine) if plan.time_scale is None else plan.time_scale
-        for engine in plan.grid.engines
-    }
+def _scaled_anew(results: Results, real: RealBench) -> Measure:
+    """Runs on ``real``, each at the speed that its engine has right before it."""
+
+    def measure(cell: Cell, conditions: Conditions) -> Measured:
+        scale = results.plan.time_scale.of(lambda: real.step_time(cell))
+        results.scales[cell.engine] = scale
+        return real.measure(cell, replace(conditions, time_scale=scale))
+
+    return measure
 
 
 @contextmanager
@@ -199,8 +208,9 @@ def _paper_load(
         progress.update(task, description=f"{words}: {tried[load]:.3f} at {load:g}")
         return tried[load]
 
+    rough = NOISE if results.plan.model else EXACT
     try:
-        load = load_of(utility)
+        load = load_of(utility, tolerance=rough)
     except NoSuchLoad as error:
         raise NoSuchLoad(f"--load paper: vllm on {workload}, {engine}: {error}") from None
     progress.remove_task(task)
@@ -208,9 +218,10 @@ def _paper_load(
 
 
 def _run_here(results: Results, measure: Measure, progress: Progress) -> None:
-    """One run after the other, those of one engine setting together."""
+    """One run after the other: of each seed those of one engine setting together, so that all
+    policies meet what the machine's speed does."""
     task = progress.add_task("runs", total=len(results.order))
-    for cell in sorted(results.order, key=lambda cell: (cell.policy, cell.max_batch)):
+    for cell in sorted(results.order, key=lambda cell: (cell.seed, cell.policy, cell.max_batch)):
         progress.update(task, description=f"{cell.policy}, load {cell.load:g}, seed {cell.seed}")
         results.measured[cell] = measure(cell, results.conditions_of(cell.engine))
         progress.advance(task)

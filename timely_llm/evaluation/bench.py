@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from timely_llm.evaluation.metrics import mean_rows
 from timely_llm.evaluation.summary import URGENT
+from timely_llm.evaluation.tasks import DECODE_STEP
 from timely_llm.utility import Urgency
 
 PAPER_LOAD = "paper"  # the load at which ``vllm`` has the paper's utility: see ``bench_search.py``
@@ -72,11 +73,23 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeScale:
+    """What 1 s of the workload lasts on an engine, in s: ``factor``, and where ``auto`` is set so
+    many times the engine's decode step over the paper's."""
+
+    factor: float = 1.0
+    auto: bool = False
+
+    def of(self, decode_step: Callable[[], float]) -> float:
+        return self.factor * decode_step() / DECODE_STEP if self.auto else self.factor
+
+
+@dataclass(frozen=True, slots=True)
 class Conditions:
     """What holds for all runs. Times in s.
 
-    ``time_scale`` is what 1 s of the workload lasts on the engine: a workload shrunk by it meets
-    the engine as the workload itself meets an engine that is slower by the same factor.
+    A workload shrunk by ``time_scale`` (``TimeScale``) meets the engine as the workload itself
+    meets an engine that is slower by the same factor.
     ``plan_overhead`` and ``decision_overhead`` are added to each plan and to each decision.
     """
 
@@ -90,7 +103,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One goal, for figures: times in s; ``response`` None where no segment came."""
+    """One goal, for figures: times in s of the workload; ``response`` None: no segment came."""
 
     urgency: Urgency
     response: float | None
@@ -146,27 +159,10 @@ def cells(grid: Grid, paper: Mapping[tuple[str, str], float] | None = None) -> t
     return tuple(dict.fromkeys(found))
 
 
-def rescaled(row: Row, scale: float) -> Row:
-    """``row`` with its times in s of the engine instead of s of the workload."""
-    if scale == 1.0:
-        return dict(row)
-    return {
-        name: {key: None if v is None else v * scale for key, v in value.items()}
-        if isinstance(value, dict)
-        else value
-        for name, value in row.items()
-    }
-
-
-def samples_of(outcomes: Iterable[Any], scale: float = 1.0) -> tuple[Sample, ...]:
-    """The goals of a run (``simulate.Outcome``) for figures, times in s of the engine."""
+def samples_of(outcomes: Iterable[Any]) -> tuple[Sample, ...]:
+    """The goals of a run (``simulate.Outcome``) for figures."""
     return tuple(
-        Sample(
-            outcome.urgency,
-            None if outcome.response_s is None else outcome.response_s * scale,
-            outcome.waiting_s * scale,
-            outcome.utility,
-        )
+        Sample(outcome.urgency, outcome.response_s, outcome.waiting_s, outcome.utility)
         for outcome in outcomes
     )
 

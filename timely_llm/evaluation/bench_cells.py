@@ -12,14 +12,13 @@ from functools import cache, lru_cache
 from timely_llm import engine_presets, profile
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation import metrics, trace_file, workloads
-from timely_llm.evaluation.bench import Cell, Conditions, Measured, rescaled, samples_of
+from timely_llm.evaluation.bench import Cell, Conditions, Measured, TimeScale, samples_of
 from timely_llm.evaluation.simulate import Run, Setting, noisy, oracle, simulate
 from timely_llm.evaluation.trace import Trace
 from timely_llm.fitted_latency import FittedLatency
 from timely_llm.predictors import Predictor
 from timely_llm.step_latency import StepLatency
 
-DECODE_STEP = 0.0218  # s, of the paper's engine at batch 1: what ``--time-scale auto`` refers to
 TRACE_SUFFIX = ".jsonl"
 PROFILE_SUFFIXES = (".yaml", ".yml")
 PREDICTORS = {"oracle": oracle, "noisy": noisy}
@@ -52,9 +51,9 @@ def engine_of(name: str) -> EngineModel:
     return engine_presets.get(name)
 
 
-def scale_of(engine: str) -> float:
-    """What ``--time-scale auto`` is on a simulated engine: its decode step over the paper's."""
-    return engine_of(engine).latency(1, 0, 0) / DECODE_STEP
+def scale_of(engine: str, time_scale: TimeScale) -> float:
+    """What 1 s of the workload lasts on a simulated engine, in s."""
+    return time_scale.of(lambda: engine_of(engine).latency(1, 0, 0))
 
 
 def policy_of(name: str) -> tuple[str, Callable[[Trace], Predictor] | None]:
@@ -63,18 +62,13 @@ def policy_of(name: str) -> tuple[str, Callable[[Trace], Predictor] | None]:
     return policy, PREDICTORS[predictor] if predictor else None
 
 
-def measured(cell: Cell, trace: Trace, run: Run, time_scale: float) -> Measured:
-    """``run`` of ``cell`` in numbers, times in s of the engine."""
+def measured(cell: Cell, trace: Trace, run: Run) -> Measured:
+    """``run`` of ``cell`` in numbers, times in s of the workload."""
     row = metrics.row(
         trace, run, engine=cell.engine, policy=cell.policy, load=cell.load, seed=cell.seed
     )
     row["workload"] = cell.workload  # with its options
-    return Measured(
-        cell,
-        rescaled(row, time_scale),
-        samples_of(run.outcomes, time_scale),
-        metrics.maximum_utility(trace),
-    )
+    return Measured(cell, row, samples_of(run.outcomes), metrics.maximum_utility(trace))
 
 
 def setting_of(cell: Cell, conditions: Conditions, timeline: bool = False) -> Setting:
@@ -123,4 +117,4 @@ def measure(cell: Cell, conditions: Conditions) -> Measured:
     """Simulate ``cell``."""
     trace = trace_of(cell.workload, cell.seed, cell.load)
     run = simulate(trace, setting_of(cell, conditions))
-    return measured(cell, trace, run, conditions.time_scale)
+    return measured(cell, trace, run)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from timely_llm import policies, profile
 from timely_llm.engine.base import did_you_mean
-from timely_llm.evaluation.bench import BATCHES, DEFAULT_BATCH, PAPER_LOAD, Batches, Grid
+from timely_llm.evaluation.bench import BATCHES, DEFAULT_BATCH, PAPER_LOAD, Batches, Grid, TimeScale
 from timely_llm.evaluation.bench_cells import (
     PREDICTORS,
     PROFILE_SUFFIXES,
@@ -142,9 +142,12 @@ def seeds(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def time_scale(text: str) -> float | None:
-    """A factor above 0; None for ``auto``."""
-    return None if text == "auto" else _number("--time-scale", text, 1000.0)
+def time_scale(text: str) -> TimeScale:
+    """A factor above 0; ``auto``; or ``auto:FACTOR``."""
+    name, colon, factor = text.partition(":")
+    if name != "auto":
+        return TimeScale(_number("--time-scale", text, 1000.0))
+    return TimeScale(_number("--time-scale", factor, 1000.0) if colon else 1.0, auto=True)
 
 
 def batches(text: str, known: Sequence[str]) -> Batches:

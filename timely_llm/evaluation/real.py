@@ -15,12 +15,12 @@ from timely_llm import policies
 from timely_llm.engine.base import Engine, GenerationRequest
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation.bench import Cell, Conditions, Measured
-from timely_llm.evaluation.bench_cells import DECODE_STEP, measured, policy_of, trace_of
+from timely_llm.evaluation.bench_cells import measured, policy_of, trace_of
 from timely_llm.evaluation.known_plans import read
 from timely_llm.evaluation.real_replay import Check, RealReplay, Stretched, settle
 from timely_llm.evaluation.real_robots import WrittenPlan, filled
 from timely_llm.evaluation.simulate import Run, Setting
-from timely_llm.evaluation.tasks import published, skill_sets
+from timely_llm.evaluation.tasks import DECODE_STEP, published, skill_sets
 from timely_llm.evaluation.trace import Task, Trace
 from timely_llm.goals import PlannerConfig
 from timely_llm.messages import Segment
@@ -64,7 +64,7 @@ class RealBench:
     def measure(self, cell: Cell, conditions: Conditions) -> Measured:
         """Run ``cell`` in real time, idle time apart."""
         trace = trace_of(cell.workload, cell.seed, cell.load)
-        return measured(cell, trace, self.run(cell, conditions, trace), conditions.time_scale)
+        return measured(cell, trace, self.run(cell, conditions, trace))
 
     def run(self, cell: Cell, conditions: Conditions, trace: Trace, timeline: bool = False) -> Run:
         """Run ``trace`` as ``cell`` says; times in s of the workload."""
@@ -88,9 +88,10 @@ class RealBench:
         finally:
             replay.clear()
 
-    def step_time(self) -> float:
-        """The median time of a decode step at batch 1, in s, over plans of the published tasks."""
-        engine = self._engine_for(policies.get("fcfs"), 8)
+    def step_time(self, cell: Cell) -> float:
+        """The median time of a decode step at batch 1 on the engine that runs ``cell``, in s, over
+        plans of the published tasks. A machine's speed drifts: ask right before the run."""
+        engine = self._engine_for(policies.get(policy_of(cell.policy)[0]), cell.max_batch)
         del self._steps[:]
         for task in published():
             self._write(engine, task)
