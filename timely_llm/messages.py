@@ -203,3 +203,23 @@ class RobotInfo:
     alive: bool = True
     stopped: bool = False
     registered: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerStatus:
+    instance: str = ""
+    policy: str = ""
+    model: str = ""
+    engine: str = ""
+    pace: str = ""
+    robots: int = 0
+    waiting: int = 0
+    running: int = 0
+    suspended: int = 0
+    executing: int = 0
+    kv_blocks_used: int = 0
+    kv_blocks_total: int = 0
+    step_time: float = 0.0
+    overhead: float = 0.0
+    prompt_tokens_recomputed: int = 0
+    stamp: float = 0.0

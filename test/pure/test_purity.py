@@ -14,7 +14,7 @@ EDGES = (
     *("timely_llm/cli.py", "timely_llm/command/"),
     *("timely_llm/evaluation/real.py", "timely_llm/evaluation/real_replay.py"),
     "timely_llm/evaluation/bag.py",
-    "timely_llm/evaluation/live.py",
+    "timely_llm/live/server.py",
     "robot_adapters/node",
     "robot_adapters/tello",
     "robot_adapters/indy7",

@@ -73,6 +73,13 @@ VALUES = {
         robot_id=TEXTS, kind=TEXTS, robot_namespace=TEXTS, session=LONG, skill_set=TEXTS,
         alive=st.booleans(), stopped=st.booleans(), registered=TIMES,
     ),
+    "PlannerStatus": st.builds(
+        values.PlannerStatus,
+        instance=IDS, policy=TEXTS, model=TEXTS, engine=TEXTS, pace=TEXTS, robots=COUNTS,
+        waiting=COUNTS, running=COUNTS, suspended=COUNTS, executing=COUNTS, kv_blocks_used=COUNTS,
+        kv_blocks_total=COUNTS, step_time=NUMBERS, overhead=NUMBERS, prompt_tokens_recomputed=LONG,
+        stamp=TIMES,
+    ),
 }  # fmt: skip
 
 

@@ -27,6 +27,9 @@ def serve(
     skill_set: Annotated[
         list[str] | None, typer.Option(help="skill set file or folder of them; repeatable")
     ] = None,
+    web: Annotated[
+        str, typer.Option(metavar="[HOST:]PORT", help="show the fleet in a browser; see top")
+    ] = "",
     params_file: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="ROS parameter file")
     ] = None,
@@ -50,6 +53,7 @@ def serve(
         "engine_args": engine_args,
         "sampling": sampling,
         "skill_sets": skill_set,
+        "web": web,
     }
     arguments = ["--ros-args", "--log-level", log_level]
     if namespace.strip("/"):

@@ -30,7 +30,7 @@ from timely_llm.ros.conversions import (
     to_ros,
     uuid_to_ros,
 )
-from timely_llm.ros.qos import LATCHED, RELIABLE
+from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
 
 TICK = 0.05  # s, between two looks at what is waited for
 SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
@@ -222,6 +222,10 @@ class PlannerClient:
     def watch_events(self, callback: Callable[[values.PlanEvent], None]) -> None:
         """Every change of every plan."""
         self._subscribe(msg.PlanEvent, "plan_events", RELIABLE, event_from_ros, callback)
+
+    def watch_status(self, callback: Callable[[values.PlannerStatus], None]) -> None:
+        """The planner's heartbeat."""
+        self._subscribe(msg.PlannerStatus, "planner_status", STATUS, from_ros, callback)
 
     def watch_robots(self, callback: Callable[[tuple[values.RobotInfo, ...]], None]) -> None:
         """The registered robots, now and at every change."""

@@ -19,7 +19,15 @@ from unique_identifier_msgs.msg import UUID
 
 from timely_llm import messages as values
 from timely_llm.action import Plan
-from timely_llm.msg import Execution, PlanEvent, RobotInfo, RobotList, Segment, SkillCall
+from timely_llm.msg import (
+    Execution,
+    PlanEvent,
+    PlannerStatus,
+    RobotInfo,
+    RobotList,
+    Segment,
+    SkillCall,
+)
 from timely_llm.msg import TimeUtility as RosTimeUtility
 from timely_llm.utility import TimeUtility, Urgency
 
@@ -106,6 +114,7 @@ def _nested(many: bool = False) -> _Kind:
 _PLAIN = _Kind(lambda value: value, lambda value, field: value)
 _TIME = _Kind(time_to_ros, lambda value, field: time_from_ros(value))
 _UUID = _Kind(uuid_to_ros, lambda value, field: uuid_from_ros(value))
+_INSTANCE = _Kind(instance_to_ros, lambda value, field: instance_from_ros(value))
 _UTILITY = _Kind(utility_to_ros, lambda value, field: utility_from_ros(value))
 _TUPLE = _Kind(list, lambda value, field: tuple(value))
 
@@ -142,6 +151,7 @@ _TABLE: dict[type, tuple[type, dict[str, _Kind]]] = {
     values.PlanResult: (Plan.Result, {"plan_id": _UUID, "error_code": _enum(values.ErrorCode)}),
     values.PlanFeedback: (Plan.Feedback, {"plan_id": _UUID, "state": _enum(values.FeedbackState)}),
     values.RobotInfo: (RobotInfo, {"registered": _TIME}),
+    values.PlannerStatus: (PlannerStatus, {"instance": _INSTANCE, "stamp": _TIME}),
 }
 _BY_MESSAGE = {message: value for value, (message, _) in _TABLE.items()}
 

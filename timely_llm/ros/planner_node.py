@@ -24,9 +24,10 @@ from timely_llm.messages import ErrorCode, Execution, PlanResult, RobotInfo
 from timely_llm.msg import PlanEvent, PlannerStatus, RobotList
 from timely_llm.planner import Planner
 from timely_llm.ros.building import config_text, make_planner
-from timely_llm.ros.conversions import event_to_ros, robots_to_ros, time_to_ros
+from timely_llm.ros.conversions import event_to_ros, robots_to_ros, time_to_ros, to_ros
 from timely_llm.ros.declare import declare, refuse_unknown
 from timely_llm.ros.engine_thread import EngineThread
+from timely_llm.ros.live_page import open_page
 from timely_llm.ros.outlets import Outlets
 from timely_llm.ros.parameters import PARAMETERS
 from timely_llm.ros.plan_server import PlanServer
@@ -53,6 +54,7 @@ class PlannerNode(LifecycleNode):
         super().__init__("planner", **arguments)
         refuse_unknown(self, PARAMETERS)
         self.parameters = declare(self, PARAMETERS)
+        self._page = open_page(self.parameters, self.get_logger())
         self.done: Future = Future()
         self.failure: Exception | None = None  # of the last configure
         self._spinner = executor
@@ -86,6 +88,10 @@ class PlannerNode(LifecycleNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(self.parameters["status_period"], self._publish_status)
         self.create_timer(1.0, self._publish_diagnostics)
+
+    def destroy_node(self) -> None:
+        self._page.close()
+        super().destroy_node()
 
     # Lifecycle.
 
@@ -192,6 +198,7 @@ class PlannerNode(LifecycleNode):
 
     def _heard(self, robot_id: str, report: Execution) -> None:
         self._put(ev.ExecutionArrived(robot_id, report))
+        self._page.execution(robot_id, report)
 
     def _commands(self, commands: list[ev.Command], rests: bool) -> None:
         """In the engine's thread: publish segments, hand over the rest.
@@ -232,17 +239,21 @@ class PlannerNode(LifecycleNode):
 
     def _publish_event(self, command: ev.EmitEvent) -> None:
         self._events.publish(event_to_ros(command.event, self._requests.instance))
+        self._page.event(command.event)
 
     def _publish_robots(self, robots: tuple[RobotInfo, ...]) -> None:
         self._requests.robots = robots
         self._robot_list.publish(robots_to_ros(robots, self._requests.instance, self._now()))
+        self._page.robots(robots)
 
     def _publish_status(self) -> None:
         if self._thread is None:
             return
         info, policy = self._planner.engine.info, self.parameters["policy"]
         snapshot, instance = self._thread.snapshot, self._requests.instance
-        self._status.publish(planner_status(self._now(), instance, policy, info, snapshot))
+        status = planner_status(self._now(), instance, policy, info, snapshot)
+        self._status.publish(to_ros(status))
+        self._page.status(status)
 
     def _publish_diagnostics(self) -> None:
         self._diagnostics.publish(

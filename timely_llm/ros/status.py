@@ -10,9 +10,7 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
 from timely_llm.engine.base import EngineInfo
-from timely_llm.messages import RobotInfo
-from timely_llm.msg import PlannerStatus
-from timely_llm.ros.conversions import instance_to_ros, time_to_ros
+from timely_llm.messages import PlannerStatus, RobotInfo
 from timely_llm.ros.engine_thread import Snapshot
 
 
@@ -22,8 +20,8 @@ def planner_status(
     """The heartbeat at ``now``, in s."""
     counts = snapshot.counts
     return PlannerStatus(
-        stamp=time_to_ros(now),
-        instance=instance_to_ros(instance),
+        stamp=now,
+        instance=instance,
         policy=policy,
         model=info.model,
         engine=f"{info.backend} {info.version}",
