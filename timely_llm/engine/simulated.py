@@ -19,6 +19,7 @@ from timely_llm.engine.base import (
     PromptTooLong,
     StepResult,
 )
+from timely_llm.engine.simulated_cache import Kept, KvCache
 from timely_llm.latency import StepLatency
 
 Script = Callable[[GenerationRequest], Sequence[str]]
@@ -30,33 +31,12 @@ def quarter_of_characters(text: str) -> int:
 
 
 @dataclass(slots=True)
-class _Prefix:
-    """The KV blocks of a fixed prompt that live requests share, while any of them holds."""
-
-    tokens: int
-    blocks: int
-    holders: int = 0
-
-    @property
-    def ready(self) -> bool:
-        return self.holders > 0
-
-
-@dataclass(slots=True)
-class _Live:
-    """A live request. Tokens count from the prompt's first; the KV of ``computed`` ones is there,
-    that of ``highest`` has been there. ``room`` is what its blocks, own and shared, can hold."""
+class _Live(Kept):
+    """A live request."""
 
     request: GenerationRequest
     script: Sequence[str]
-    prompt: int
-    prefix: _Prefix
     generated: int = 0
-    computed: int = 0
-    highest: int = 0
-    blocks: int = 0
-    room: int = 0
-    sharing: bool = False
 
 
 @dataclass(slots=True)
@@ -142,8 +122,7 @@ class SimulatedEngine:
         self._end_token = end_token
         self._lag = lag
         self._live: dict[str, _Live] = {}
-        self._prefixes: dict[str, tuple[int, _Prefix]] = {}
-        self._used = 0
+        self._cache = KvCache(kv_blocks, block_size)
         self._in_flight: dict[str, Output] = {}
 
     @property
@@ -160,28 +139,18 @@ class SimulatedEngine:
     def submit(self, request: GenerationRequest) -> int:
         if request.id in self._live:
             raise DuplicateRequest(f"request '{request.id}' is live already")
-        system, prefix = self._prefix(request.system)
+        system, prefix = self._cache.prefix(request.system, self._count)
         prompt = system if request.user is None else system + self._own(request)
         self._check_length(request, prompt)
         script = () if request.user is None else self._script(request)
-        self._live[request.id] = _Live(request, script, prompt, prefix)
+        self._live[request.id] = _Live(request, script, prompt=prompt, prefix=prefix)
         return prompt
 
     def abort(self, request_id: str) -> None:
         live = self._live.pop(request_id, None)
         self._in_flight.pop(request_id, None)
         if live is not None:
-            self._give_up(live)
-
-    def _prefix(self, system: str) -> tuple[int, _Prefix]:
-        known = self._prefixes.get(system)
-        if known is None:
-            tokens = self._count(system)
-            # A prompt's last token is always computed, for it gives the answer's first: less one.
-            blocks = max(0, tokens - 1) // self.info.block_size
-            prefix = _Prefix(blocks * self.info.block_size, blocks)
-            known = self._prefixes[system] = (tokens, prefix)
-        return known
+            self._cache.give_up(live)
 
     def _check_length(self, request: GenerationRequest, prompt: int) -> None:
         answer = 1 if request.user is None else request.max_tokens
@@ -192,41 +161,11 @@ class SimulatedEngine:
         if blocks > self.info.kv_blocks:
             raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}")
 
-    # KV blocks
-
-    def _start(self, live: _Live) -> None:
-        """Before a request's first token, or its first one after an eviction: share the prefix."""
-        if live.prefix.ready:
-            live.prefix.holders += 1
-            live.sharing = True
-            live.computed = live.room = live.prefix.tokens
-            live.highest = max(live.highest, live.computed)
-
-    def _share(self, live: _Live) -> None:
-        """A request that computed the whole prefix first hands its blocks over to all."""
-        if not live.prefix.ready and live.prefix.blocks and live.computed >= live.prefix.tokens:
-            live.prefix.holders = 1
-            live.sharing = True
-            live.blocks -= live.prefix.blocks
-
-    def _give_up(self, live: _Live) -> bool:
-        """Take all blocks away; whether there were any."""
-        had = bool(live.blocks or live.sharing)
-        self._used -= live.blocks
-        if live.sharing:
-            live.prefix.holders -= 1
-            if live.prefix.holders == 0:
-                self._used -= live.prefix.blocks
-        live.sharing = False
-        live.blocks = live.room = live.computed = 0
-        return had
-
     def _allocate(self, live: _Live, end: int, step: _Step) -> bool:
         """Blocks for the tokens before ``end``, at the cost of whoever has less right to them."""
-        size = self.info.block_size
-        need = -(-(end - live.room) // size)
-        own = live.request.id
-        while self._used + need > self.info.kv_blocks:
+        cache, own = self._cache, live.request.id
+        need = cache.lacks(live, end)
+        while cache.used + need > cache.total:
             victims = step.victims()
             if own not in victims:
                 return False
@@ -235,14 +174,12 @@ class SimulatedEngine:
                 return False
             if name not in step.scheduled:
                 self._evict(name, step)
-        self._used += need
-        live.blocks += need
-        live.room += need * size
+        cache.take(live, need)
         return True
 
     def _evict(self, name: str, step: _Step) -> None:
         live = self._live.get(name)
-        if live is not None and self._give_up(live):
+        if live is not None and self._cache.give_up(live):
             step.evicted.append(name)
 
     # The step
@@ -271,7 +208,7 @@ class SimulatedEngine:
             recomputed_tokens=sum(step.recomputed.values()),
             recomputed=step.recomputed,
             evicted=tuple(step.evicted),
-            kv_blocks_used=self._used,
+            kv_blocks_used=self._cache.used,
             kv_blocks_total=self.info.kv_blocks,
         )
 
@@ -288,7 +225,7 @@ class SimulatedEngine:
         if not lives or len(lives) > self.info.max_batch or self._lag:
             return Leap()
         for live in lives:
-            if live is None or not live.room or live.computed < max(live.prompt, live.highest):
+            if live is None or not live.room or not live.decodes:
                 return Leap()
             steps = min(steps, self._before_end(live))
         floor = -(-kv_floor // self.info.block_size)
@@ -304,7 +241,7 @@ class SimulatedEngine:
             now += duration
             context += len(lives)
         texts = {live.request.id: self._pass(live, len(durations)) for live in lives}
-        return Leap(tuple(durations), texts, self._used, not self._lacking(lives, 1, floor))
+        return Leap(tuple(durations), texts, self._cache.used, not self._lacking(lives, 1, floor))
 
     def _before_end(self, live: _Live) -> int:
         """Tokens of its answer before the one that ends it."""
@@ -313,20 +250,15 @@ class SimulatedEngine:
 
     def _lacking(self, lives: Sequence[_Live], tokens: int, floor: int) -> bool:
         """Whether ``tokens`` more of each leave fewer than ``floor`` blocks free."""
-        size = self.info.block_size
-        need = sum(max(0, -(-(live.computed + tokens - live.room) // size)) for live in lives)
-        return self._used + need > self.info.kv_blocks - floor
+        need = sum(self._cache.lacks(live, live.computed + tokens) for live in lives)
+        return self._cache.used + need > self._cache.total - floor
 
     def _pass(self, live: _Live, tokens: int) -> str:
         """Write ``tokens`` more of an answer; their text."""
         first = live.generated
         live.generated += tokens
         live.computed = live.highest = live.computed + tokens
-        size = self.info.block_size
-        need = max(0, -(-(live.computed - live.room) // size))
-        self._used += need
-        live.blocks += need
-        live.room += need * size
+        self._cache.take(live, self._cache.lacks(live, live.computed))
         return "".join(live.script[first : live.generated])
 
     def _compute(self, step: _Step, budget: int | None) -> None:
@@ -337,7 +269,7 @@ class SimulatedEngine:
                 continue
             if len(step.decodes) + len(step.prompts) == self.info.max_batch:
                 step.spare.append(name)
-            elif live.computed >= live.prompt and live.computed >= live.highest:
+            elif live.decodes:
                 step.decodes.append(live)
             else:
                 step.prompts.append(live)
@@ -353,7 +285,7 @@ class SimulatedEngine:
             left -= tokens
         for live in step.ended:  # that a generation ends is known when the step is over
             del self._live[live.request.id]
-            self._give_up(live)
+            self._cache.give_up(live)
 
     def _decode(self, live: _Live, step: _Step) -> None:
         end = live.computed + 1
@@ -368,7 +300,7 @@ class SimulatedEngine:
     def _prefill(self, live: _Live, limit: int, step: _Step) -> int:
         """Compute up to ``limit`` tokens of a prompt, or of what was lost; how many they were."""
         if live.computed == 0:
-            self._start(live)
+            self._cache.start(live)
         known = live.prompt + live.generated
         start, end = live.computed, min(known, live.computed + limit)
         if end > live.room and not self._allocate(live, end, step):
@@ -380,7 +312,7 @@ class SimulatedEngine:
             step.recomputed[name] = again
         live.computed = end
         live.highest = max(live.highest, end)
-        self._share(live)
+        self._cache.share(live)
         if end == known:
             self._sample(live, step)
         return end - start
