@@ -23,7 +23,7 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "timely_llm")
 )
 
-SLOWEST_FIRST = ("ros", "launch", "engine", "robots", "pure")
+SLOWEST_FIRST = ("ros", "launch", "engine", "robots", "live", "pure")
 SDK_PORTS = ("test_tello", "test_sim_tello_udp")  # the SDK's port is one for the whole machine
 
 

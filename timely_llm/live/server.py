@@ -51,6 +51,7 @@ class Bounds:
     period: float = 0.25  # between two pictures of a stream
     quiet: float = 2.0  # a stream with nothing new says that it is there
     slow: float = 5.0  # a request must be read, and a picture taken, within
+    look: float = 0.5  # between two looks at who is slow, and at whether to close
 
 
 class Stream:
@@ -201,8 +202,11 @@ class WebServer(http.server.ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
 
     def start(self) -> None:
-        for name, run in (("web", self.serve_forever), ("web view", self.stream.run)):
-            threading.Thread(target=run, name=name, daemon=True).start()
+        server = threading.Thread(
+            target=self.serve_forever, args=(self.bounds.look,), name="web", daemon=True
+        )
+        server.start()
+        threading.Thread(target=self.stream.run, name="web view", daemon=True).start()
 
     def close(self) -> None:
         """Close the page and all its connections; from any thread but the server's own."""
@@ -240,7 +244,7 @@ class WebServer(http.server.ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Called about twice a second: cut whoever sends a request a byte at a time."""
+        """At every look: cut whoever sends a request a byte at a time."""
         limit = time.monotonic() - self.bounds.slow
         with self._lock:
             for connection, came in self._open.items():
