@@ -183,6 +183,7 @@ class PlanEvent:
     type: PlanEventType
     stamp: float = 0.0
     goal: PlanGoal | None = None
+    cached_tokens: int = 0
     segment: int = 0
     text: str = ""
     last: bool = False

@@ -38,6 +38,7 @@ _HANDLERS: dict[type, Callable[[Plans, ev.Event, float], None]] = {
     ev.Deactivate: intake.deactivate,
     ev.ExecutionArrived: reports.execution_arrived,
     ev.StopRobots: reports.stop_robots,
+    ev.KeepTimes: reports.keep_times,
     ev.AskProbe: probes.ask_probe,
     ev.RegisterRobot: registration.register_robot,
     ev.UnregisterRobot: registration.unregister_robot,
@@ -218,7 +219,10 @@ class Planner:
     def _report(self, plan: Generation, kind: PlanEventType, now: float) -> None:
         if not self.plans.told:
             return
-        self.plans.emit(plan, kind, now, horizon=plan.horizon.remaining(now))
+        cached = 0
+        if kind is PlanEventType.STARTED:
+            cached = plan.prompt_tokens - plan.uncached
+        self.plans.emit(plan, kind, now, horizon=plan.horizon.remaining(now), cached_tokens=cached)
         self.plans.feedback(plan, now)
 
     # Step.

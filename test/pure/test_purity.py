@@ -13,7 +13,7 @@ EDGES = (
     "timely_llm/engine/vllm_",
     *("timely_llm/cli.py", "timely_llm/command/"),
     *("timely_llm/evaluation/real.py", "timely_llm/evaluation/real_replay.py"),
-    "timely_llm/evaluation/bag.py",
+    "timely_llm/evaluation/bag",
     "timely_llm/live/server.py",
     "robot_adapters/node",
     "robot_adapters/tello",

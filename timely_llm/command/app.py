@@ -18,6 +18,7 @@ from timely_llm.command.exit_status import (
     EXIT_USAGE,
 )
 from timely_llm.command.profile import profile
+from timely_llm.command.record import record
 from timely_llm.command.serve import serve
 from timely_llm.command.sim import sim_tello
 
@@ -51,6 +52,7 @@ for command in (serve, plan, robots, stop, demo, bench):
     app.command()(command)
 app.command("sim-tello")(sim_tello)
 app.command()(profile)
+app.command()(record)
 
 
 def status_of(error: Exception) -> int | None:

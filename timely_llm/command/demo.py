@@ -44,6 +44,10 @@ def demo(
     logs: Annotated[
         Path | None, typer.Option(help="keep what the processes write in this folder")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="record each policy's flight into a bag DIR/POLICY", metavar="DIR"),
+    ] = None,
 ) -> None:
     """Fly a fleet of simulated robots: the planner and each robot in a process of its own.
 
@@ -66,6 +70,7 @@ def demo(
         baseline=baseline,
         json_file=json_file,
         log_folder=logs,
+        record=record,
     )
     _check_names(policy, pace)
     if json_file is not None and not os.access(json_file.absolute().parent, os.W_OK):

@@ -31,7 +31,8 @@ LATE_NEWS = 1.2  # s; the planner's status, which counts what the engine did, co
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What to fly and how; ``planner`` are further parameters of the planner node."""
+    """What to fly and how; ``planner`` are further parameters of the planner node. ``record`` is
+    the folder of the bags, one for each policy."""
 
     fleet: Fleet
     script: Script
@@ -41,6 +42,7 @@ class DemoOptions:
     baseline: bool = True
     json_file: Path | None = None
     log_folder: Path | None = None
+    record: Path | None = None
 
 
 def with_seed(fleet: Fleet, seed: int) -> Fleet:
@@ -119,8 +121,13 @@ def _fly(
                 )
             processes = LocalFleet(options.fleet, children)
             begun = time.monotonic()
+            recorder = None
+            if options.record is not None:
+                recorder = processes.record(options.record / policy)
             processes.start(parameters)
             processes.wait_ready(client, interrupt.check)
+            if recorder is not None:
+                processes.wait_recorded(recorder, client, interrupt.check)
             console.print(f"all are ready after {time.monotonic() - begun:.1f} s")
             return _play(options, client, lambda: (interrupt.check(), processes.check()), console)
         except Interrupted:

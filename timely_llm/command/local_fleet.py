@@ -22,6 +22,7 @@ from timely_llm.messages import RobotInfo
 from timely_llm.ros.client import PlannerClient
 
 STARTUP_TIMEOUT = 180.0  # s; loading a model on a busy machine takes a while
+RECORDER_TIMEOUT = 20.0  # s, from when all robots are registered
 _DOMAINS = range(30, 102)  # above what people pick by hand; up to 101 the ports are free everywhere
 _PORT_BASE, _PORTS_PER_DOMAIN, _FIRST_UNICAST = 7400, 250, 10  # of DDS
 
@@ -111,6 +112,28 @@ class LocalFleet:
 
     def _start(self, name: str, node: NodeSpec) -> None:
         self.started[name] = self.children.start(name, node.entry, ros_arguments(node))
+
+    def record(self, bag: Path) -> Child:
+        """Start recording into the new folder ``bag``. Call it before ``start``."""
+        bag.parent.mkdir(parents=True, exist_ok=True)
+        entry = "timely_llm.ros.recorder:main"
+        return self.children.start("record", entry, [str(bag), "/"])
+
+    def wait_recorded(
+        self, recorder: Child, client: PlannerClient, check: Callable[[], None]
+    ) -> None:
+        """Wait until all robots' topics are recorded, or raise ``FleetError``."""
+        topics = {f"/{robot.namespace.strip('/')}/execution" for robot in self.fleet.robots}
+
+        def look() -> None:
+            check()
+            self.check()
+
+        def ready() -> bool:
+            return topics <= set(recorder.log.read_text(errors="replace").split())
+
+        if not client.wait(ready, RECORDER_TIMEOUT, look):
+            raise FleetError(f"not all robots are recorded:\n{recorder.tail()}")
 
     def wait_ready(self, client: PlannerClient, check: Callable[[], None]) -> None:
         """Wait until the planner is active and has all robots, or raise ``FleetError``."""

@@ -196,7 +196,9 @@ _RESULT_FIELDS = {
     "prompt_tokens": "prompt_tokens",
     "generated_tokens": "generated_tokens",
 }
-_PLAIN_EVENT_FIELDS = ("robot_id", "segment", "text", "last", "tokens", "recomputed_tokens")
+_PLAIN_EVENT_FIELDS = (
+    *("robot_id", "cached_tokens", "segment", "text", "last", "tokens", "recomputed_tokens"),
+)
 _WITH_RESULT = (
     values.PlanEventType.RETURNED,
     values.PlanEventType.ENDED,

@@ -1,0 +1,189 @@
+"""Records our topics into a rosbag2 bag: the planner's, and those of every robot it knows.
+
+Messages are kept as they come over the wire, serialized. Receives only: it publishes nothing and
+calls nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from rclpy.experimental import EventsExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rclpy.signals import SignalHandlerOptions
+from rosbags.interfaces import (
+    Connection,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from std_msgs.msg import String
+
+from timely_llm.evaluation.bag_writer import BagWriter
+from timely_llm.msg import Execution, PlanEvent, PlannerStatus, RobotList, Segment
+from timely_llm.ros.qos import LATCHED, RELIABLE
+
+TICK = 0.05  # s
+FLUSH_PERIOD = 1.0  # s; what a recorder that is killed may lose
+_DEEP = 10_000  # messages kept while the bag's disk is slow
+_EVENTS = QoSProfile(depth=_DEEP, reliability=ReliabilityPolicy.RELIABLE)
+_STATUS = QoSProfile(depth=_DEEP, reliability=ReliabilityPolicy.BEST_EFFORT)
+_LATCHED = QoSProfile(depth=_DEEP, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+_PLANNER_TOPICS = (
+    ("plan_events", PlanEvent, _EVENTS),
+    ("robots", RobotList, _LATCHED),
+    ("planner_config", String, _LATCHED),
+    ("planner_status", PlannerStatus, _STATUS),
+)
+_ROBOT_TOPICS = (("segments", Segment), ("execution", Execution))
+#: What the publishers offer where none of them is known yet.
+_OFFERED = {
+    "robots": LATCHED,
+    "planner_config": LATCHED,
+    "planner_status": QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
+}
+
+
+class Recorder:
+    """Records into ``bag`` what the planner under ``namespace`` and its robots publish.
+
+    Robots' topics are added as the ``robots`` topic names them; ``told`` gets a line for each
+    topic. Use it in a ``with``; one at a time in a process.
+    """
+
+    def __init__(
+        self, bag: BagWriter, namespace: str = "", told: Callable[[str], None] = lambda line: None
+    ) -> None:
+        self._bag, self._told = bag, told
+        self._topics: dict[str, Connection] = {}
+        self._last_stamp = 0
+        self._flushed = time.monotonic()
+        space = "/" + namespace.strip("/")
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self._node = rclpy.create_node(f"timely_llm_record_{os.getpid()}", namespace=space)
+        self._executor = EventsExecutor()
+        self._executor.add_node(self._node)
+        for name, kind, qos in _PLANNER_TOPICS:
+            self._record(f"{space.rstrip('/')}/{name}", kind, qos)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the ROS graph; the bag stays open."""
+        with contextlib.suppress(Exception):  # at the end nothing of this matters any more
+            self._executor.shutdown()
+            self._node.destroy_node()
+        rclpy.try_shutdown()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of all topics that are recorded."""
+        return tuple(self._topics)
+
+    def spin(self, seconds: float = TICK) -> None:
+        """Record for ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._executor.spin_once(left)
+        if time.monotonic() >= self._flushed + FLUSH_PERIOD:
+            self._bag.flush()
+            self._flushed = time.monotonic()
+
+    def run(self, check: Callable[[], bool]) -> None:
+        """Record until ``check``, which is asked again and again, says that it is over."""
+        while not check():
+            self.spin()
+
+    def _record(self, topic: str, kind: type, qos: QoSProfile) -> None:
+        """Record ``topic`` from now on, unless it is recorded already."""
+        if topic in self._topics:
+            return
+        self._topics[topic] = self._bag.topic(topic, _type_name(kind), self._offered(topic))
+        robots = kind is RobotList
+
+        def received(data: bytes) -> None:  # with the message's info too, EventsExecutor fails
+            self._write(topic, data)
+            if robots:
+                self._follow(deserialize_message(data, RobotList))
+
+        self._node.create_subscription(kind, topic, received, qos, raw=True)
+        self._told(f"records {topic} ({_type_name(kind)})")
+
+    def _write(self, topic: str, data: bytes) -> None:
+        """Times in the file never fall, which a reader without its index relies on."""
+        self._last_stamp = max(self._last_stamp, time.time_ns())
+        self._bag.write(self._topics[topic], self._last_stamp, data)
+
+    def _follow(self, robots: RobotList) -> None:
+        """Record the topics of robots that are new."""
+        for robot in robots.robots:
+            for name, kind in _ROBOT_TOPICS:
+                self._record(f"{robot.robot_namespace.rstrip('/')}/{name}", kind, _EVENTS)
+
+    def _offered(self, topic: str) -> list[Qos]:
+        """How the topic's publishers offer it, each kind once; as our nodes do where there is none
+        yet."""
+        found = [end.qos_profile for end in self._node.get_publishers_info_by_topic(topic)]
+        default = _OFFERED.get(topic.rsplit("/", 1)[-1], RELIABLE)
+        written = [_qos(profile) for profile in found or [default]]
+        return [one for i, one in enumerate(written) if one not in written[:i]]
+
+
+def _type_name(kind: type) -> str:
+    """``timely_llm/msg/Segment``."""
+    package, folder, *_ = kind.__module__.split(".")
+    return f"{package}/{folder}/{kind.__name__}"
+
+
+def _qos(profile: QoSProfile) -> Qos:
+    """As a bag's metadata has it. A depth that was not told over the wire stays 0."""
+    return Qos(
+        QosHistory(int(profile.history)),
+        profile.depth,
+        QosReliability(int(profile.reliability)),
+        QosDurability(int(profile.durability)),
+        _duration(profile.deadline),
+        _duration(profile.lifespan),
+        QosLiveliness(int(profile.liveliness)),
+        _duration(profile.liveliness_lease_duration),
+        profile.avoid_ros_namespace_conventions,
+    )
+
+
+def _duration(duration: Any) -> QosTime:
+    seconds, nanoseconds = divmod(duration.nanoseconds, 1_000_000_000)
+    return QosTime(seconds, nanoseconds)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """What ``timely-llm demo --record`` runs: FOLDER NAMESPACE; until SIGINT or SIGTERM."""
+    import sys
+
+    folder, namespace = (arguments or sys.argv[1:])[:2]
+    return record(Path(folder), namespace, lambda line: print(line, flush=True))
+
+
+def record(folder: Path, namespace: str, told: Callable[[str], None]) -> int:
+    """Record into ``folder`` until Ctrl-C; how many messages there are."""
+    from timely_llm.command.processes import Interrupt
+
+    with Interrupt() as interrupt, BagWriter(folder) as bag:
+        with Recorder(bag, namespace, told) as recorder:
+            recorder.run(lambda: interrupt.requested)
+        told(f"{bag.messages} messages on {len(recorder.topics)} topics in {folder}")
+    return 0
