@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from timely_llm.learned_times import Learned
 from timely_llm.messages import (
     ErrorCode,
     Execution,
@@ -101,6 +102,12 @@ class Activate:
     """Goals are accepted from now on."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeepTimes:
+    """What is learned about durations is to be kept. Answered with ``TimesLearned`` if there is
+    anything new since the last time."""
+
+
 Event = (
     GoalArrived
     | GoalInvalid
@@ -112,6 +119,7 @@ Event = (
     | AskProbe
     | Deactivate
     | Activate
+    | KeepTimes
 )
 
 
@@ -165,6 +173,20 @@ class Probed:
 @dataclass(frozen=True, slots=True)
 class RobotsChanged:
     robots: tuple[RobotInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDrifted:
+    """A robot's skill takes ``factor`` times as long as it used to; 1: as long as it used to."""
+
+    robot_id: str
+    skill: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimesLearned:
+    learned: Learned
 
 
 Command = SendSegment | EmitEvent | EmitFeedback | EndGoal | Registered | Answered | RobotsChanged

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from timely_llm.generation import Generation
 from timely_llm.latency import SegmentLength
+from timely_llm.learned_times import RobotTimes, Times
 from timely_llm.messages import ErrorCode, Execution, RobotInfo
 from timely_llm.skills import SkillSet, SkillSetError
 
@@ -42,6 +43,7 @@ class Robot:
     stop_sent: float | None = None  # s, when; None once it is confirmed
     current: Generation | None = None
     queue: deque[Generation] = field(default_factory=deque)
+    times: RobotTimes | None = None  # None: the skill set's durations stand
 
     def info(self) -> RobotInfo:
         return RobotInfo(
@@ -72,10 +74,16 @@ class Robot:
 class Fleet:
     """All robots by id. ``kinds`` are the skill sets known by name; ``sessions`` yields session
     ids that no other start of the planner gives out. Robots of one kind share what is learned about
-    the lengths of their segments."""
+    the lengths of their segments. Without ``times`` nothing is learned about durations."""
 
-    def __init__(self, kinds: Mapping[str, SkillSet], sessions: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        kinds: Mapping[str, SkillSet],
+        sessions: Callable[[], int],
+        times: Times | None = None,
+    ) -> None:
         self.kinds = dict(kinds)
+        self.times = times
         self.robots: dict[str, Robot] = {}
         self._sessions = sessions
         self._lengths: dict[str, SegmentLength] = {}
@@ -138,6 +146,8 @@ class Fleet:
         lengths = self._lengths.setdefault(kind, SegmentLength())
         robot = Robot(session=self._sessions(), lengths=lengths, **fields)
         self.robots[robot.robot_id] = robot
+        if self.times is not None and isinstance(robot.skills, SkillSet):  # not a text's reader
+            robot.times = self.times.robot(robot.robot_id, robot.skills)
         return robot
 
     def infos(self) -> tuple[RobotInfo, ...]:

@@ -165,6 +165,7 @@ class Plans:
             self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
             return
         plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
+        plan.horizon.times = robot.times
         cutter = self._make_cutter(robot.skills, plan.plan_id)
         self.writing[plan.plan_id] = Writing(robot, cutter)
         self.views.add(plan.plan_id)
@@ -208,8 +209,7 @@ class Plans:
         plan.segments.append(text)
         plan.unacknowledged[index] = now
         self.look_at(now + self.config.ack_timeout)
-        duration = sum(max(0.0, call.expected_duration) for call in calls)
-        plan.horizon.sent(index, duration, now + self.config.network)
+        plan.horizon.sent(index, calls, now + self.config.network)
         if index == 0:
             plan.response_time = now - plan.arrival
         self.emit(

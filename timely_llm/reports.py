@@ -84,20 +84,39 @@ def _end_forgotten(plans: Plans, robot: Robot, now: float) -> None:
 def _received(plans, robot, plan, report, now) -> None:
     plan.taken = True
     plan.unacknowledged.pop(report.segment, None)
-    plan.horizon.received(report.segment, report.total_remaining, now)
+    plan.horizon.received(report, now)
 
 
 def _progress(plans, robot, plan: Generation, report: Execution, now: float) -> None:
     plan.elapsed = report.elapsed
-    plan.horizon.reported(report.total_remaining, now)
+    plan.horizon.reported(report, now)
     if report.state is ExecutionState.STARTED and plan.state is not State.STOPPING:
         plans.feedback(plan, now)
 
 
-def _succeeded(plans, robot, plan: Generation, report: Execution, now: float) -> None:
+def _succeeded(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
     plan.executed(report.elapsed)
     plan.history.append(written(report))
-    plan.horizon.reported(report.total_remaining, now)
+    _learn(plans, robot, report)
+    plan.horizon.reported(report, now)
+
+
+def _learn(plans: Plans, robot: Robot, report: Execution) -> None:
+    """How long the call took. What failed or was broken off is no duration."""
+    times = robot.times
+    if times is None or not plans.fleet.times.learning:
+        return
+    plans.fleet.times.changes += 1
+    factor = times.observe(report.call, report.elapsed)
+    if factor is not None:
+        plans.out.append(ev.SkillDrifted(robot.robot_id, times.name(report.call), factor))
+
+
+def keep_times(plans: Plans, event: ev.KeepTimes, now: float) -> None:
+    """Hand out what was learned since the last time, if there is anything."""
+    learned = plans.fleet.times and plans.fleet.times.news()
+    if learned:
+        plans.out.append(ev.TimesLearned(learned))
 
 
 def _failed(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:

@@ -12,6 +12,7 @@ from timely_llm.evaluation.outcomes import Outcome
 from timely_llm.evaluation.tasks import skill_sets
 from timely_llm.evaluation.text_tasks import TEXT_KINDS
 from timely_llm.evaluation.trace import Task, Trace
+from timely_llm.learned_times import Times
 from timely_llm.messages import PlanEvent
 from timely_llm.predictors import Noisy, Oracle, Predictor
 from timely_llm.skills import SkillSet
@@ -29,6 +30,7 @@ class Setting:
     ``cut`` is the end of the run, behind the last arrival. ``predictor`` makes what a policy asks
     for predictions; by default past lengths. ``oracle`` and ``noisy`` of this module fit.
     Without ``together`` steps are taken one by one, which gives the same and takes longer.
+    ``times`` makes what the planner knows of durations; by default it goes by the skill sets.
     """
 
     policy: str
@@ -44,6 +46,7 @@ class Setting:
     cut: float = 60.0
     predictor: Callable[[Trace], Predictor] | None = None
     together: bool = True
+    times: Callable[[], Times] | None = None
 
     def __post_init__(self) -> None:
         for name in ("network", "plan_overhead", "decision_overhead", "cut"):

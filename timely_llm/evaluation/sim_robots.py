@@ -23,14 +23,17 @@ class SimRobot:
     """One robot with one plan at a time.
 
     ``wake`` is when it has something to report next, in s; infinite: not before a segment comes.
+    Only while ``steady`` it reports, as real robots do, also while a call takes no longer than
+    expected: a planner that goes by the skill set learns nothing from that.
     """
 
     __slots__ = (
         *("robot_id", "session", "sequence", "plan", "plan_id", "durations", "ahead", "next"),
-        *("segments", "began", "ends", "wake", "first_at", "over"),
+        *("segments", "began", "ends", "wake", "first_at", "over", "steady"),
     )
 
-    def __init__(self, robot_id: str, session: int) -> None:
+    def __init__(self, robot_id: str, session: int, steady: bool = False) -> None:
+        self.steady = steady
         self.robot_id, self.session, self.sequence = robot_id, session, 0
         self.over, self.wake = True, math.inf
 
@@ -101,7 +104,9 @@ class SimRobot:
 
     def _set_wake(self, now: float) -> None:
         """Before a call is over only its delay is news, and only while more is to be written."""
-        expected = self.began + self.plan.actions[self.next].call.expected_duration
+        expected = self.began
+        if not self.steady:
+            expected += self.plan.actions[self.next].call.expected_duration
         late = math.isfinite(self.segments) and expected + HEARTBEAT < self.ends
         self.wake = max(now, expected + HEARTBEAT) if late else self.ends
 

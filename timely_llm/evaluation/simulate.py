@@ -128,7 +128,8 @@ class Replay:
             overload="refuse" if setting.refusals else "late",
         )
         sessions = itertools.count(1)
-        fleet = Fleet(self.kinds, lambda: next(sessions))
+        times = setting.times() if setting.times else None
+        fleet = Fleet(self.kinds, lambda: next(sessions), times)
         policy = policies.get(setting.policy)
         planner = Planner(
             *(policy, engine, _Prompts(), fleet, config, model.latency),
@@ -241,7 +242,9 @@ class Replay:
         self._carry_out(commands, now)
 
     def _add_robot(self, robot_id: str, task: Task) -> None:
-        self.robots[robot_id] = SimRobot(robot_id, self._register(robot_id, task, task.kind, ""))
+        session = self._register(robot_id, task, task.kind, "")
+        steady = self.setting.times is not None  # then each report is news
+        self.robots[robot_id] = SimRobot(robot_id, session, steady)
 
     def _register(self, robot_id: str, task: Task, system: str, grammar: str) -> int:
         """Make the robot of a task known to the planner; its session."""
