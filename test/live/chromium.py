@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+LIMIT = 20.0  # s; nothing here takes that long, unless it never comes
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -103,10 +104,12 @@ class Chromium:
         return answer["result"].get("value")
 
     def until(self, condition: str) -> Any:
-        """The value of an expression as soon as it is true, looked at before every frame drawn."""
+        """The value of an expression as soon as it is true; fails if it never is."""
         return self.evaluate(
-            f"new Promise(done => {{ const look = () => {{ const found = ({condition});"
-            " if (found) done(found); else setTimeout(look, 20); }; look(); })"
+            f"new Promise((done, fail) => {{ const begun = Date.now();"
+            f" const look = () => {{ const found = ({condition}); if (found) done(found);"
+            f" else if (Date.now() - begun > {LIMIT * 1e3}) fail('waited {LIMIT} s');"
+            " else setTimeout(look, 20); }; look(); })"
         )
 
     def screen(self, width: int, height: int, dark: bool = False) -> None:
