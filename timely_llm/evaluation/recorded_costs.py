@@ -1,0 +1,215 @@
+"""What things cost in a recording, measured from its events: engine steps, network, our own share.
+
+Pure. The planner stamps its events when they happen, so what lies between them is known: between a
+goal's clock and the engine's beginning on it, between the steps of one plan, between a segment sent
+and a segment received, between a robot's last report and the plan's end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from timely_llm import engine_presets
+from timely_llm.engine_presets import EngineModel
+from timely_llm.evaluation.recorded_goals import Goal
+from timely_llm.evaluation.recording import Recording
+from timely_llm.messages import ExecutionState
+from timely_llm.step_latency import StepLatency
+
+_FALLBACK = "rtx4090-llama3-8b"  # where no step was recorded and no pace is known
+_KV_BLOCKS, _BLOCK = 4096, 16  # where the engine does not say
+_ENOUGH = 20  # steps of a batch size, whose mean then counts
+_APART = 0.1  # s between goals that do not wait for each other
+_LONGEST_GAP = 0.05  # s between two steps of one plan; beyond it, it was not computed at all
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Medians over a recording, in s: what a busy machine delays now and then is no cost.
+
+    ``submit``: from when a goal's clock starts until the engine can begin on it. ``gap``: between
+    two steps of the engine. ``forward``: until a segment is at its robot; ``back``: until a report
+    is at the planner. ``steps`` are the times of steps that decode, by how many plans they decode,
+    and ``counts`` how many of them were seen; ``prefill`` is the time a prompt token adds,
+    ``measured`` the number of all steps.
+    """
+
+    submit: float = 0.0
+    gap: float = 0.0
+    forward: float = 0.0
+    back: float = 0.0
+    steps: Mapping[int, float] = field(default_factory=dict)
+    counts: Mapping[int, int] = field(default_factory=dict)
+    prefill: float = 0.0
+    measured: int = 0
+
+    @property
+    def network(self) -> float:
+        """One way, s: the mean of both."""
+        return (self.forward + self.back) / 2
+
+
+def costs_of(goals: Sequence[Goal]) -> Costs:
+    """Measured from a recording's goals; 0 where nothing tells."""
+    batches = _Batches(goals)
+    decode, first, gaps = _steps(goals, batches)
+    steps = {size: median(times) for size, times in sorted(decode.items())}
+    extra, tokens = 0.0, 0
+    for batch, prompt, time in first:
+        known = [size for size in steps if size <= batch]
+        extra += time - (steps[max(known)] if batch and known else 0.0)
+        tokens += prompt
+    return Costs(
+        submit=_middle(_submits(goals, batches)),
+        gap=median(gaps) if gaps else 0.0,
+        forward=_middle(
+            segment.received - segment.at
+            for goal in goals
+            for segment in goal.segments
+            if segment.received is not None
+        ),
+        back=_middle(goal.returned - _last_report(goal) for goal in goals if _returns(goal)),
+        steps=steps,
+        counts={size: len(times) for size, times in sorted(decode.items())},
+        prefill=max(0.0, extra / tokens) if tokens else 0.0,
+        measured=sum(map(len, decode.values())) + len(first),
+    )
+
+
+def engine_of(recording: Recording, costs: Costs, max_batch: int) -> EngineModel:
+    """The recording's engine as numbers: measured times of its steps, with the time between them.
+
+    Batches that were not seen take what the pace's preset says of them over what was seen, or,
+    without a pace, the line through those that were.
+    """
+    engine, pace = recording.engine, str(recording.engine.get("pace") or "")
+    preset = engine_presets.paces().get(pace)
+    table = _table(costs, max_batch, preset)
+    blocks = int(engine.get("kv_blocks") or _KV_BLOCKS)
+    block = int(engine.get("block_size") or _BLOCK)
+    prefill = costs.prefill
+    if not costs.measured:
+        preset = preset or engine_presets.get(_FALLBACK).latency
+        table = tuple(preset(size) for size in range(1, max_batch + 1))
+        prefill = preset.per_prefill_token
+    source = f"{costs.measured} steps measured in {recording.source}"
+    return EngineModel(
+        name=f"recorded{f' at {pace}' if pace else ''}",
+        latency=StepLatency(
+            base=table[0] + costs.gap,
+            per_prefill_token=prefill,
+            table=tuple(time + costs.gap for time in table),
+            source=source,
+        ),
+        kv_tokens=blocks * block,
+        block_size=block,
+        source=source,
+    )
+
+
+def _table(costs: Costs, most: int, preset: StepLatency | None) -> tuple[float, ...]:
+    """Step times for batches of 1 to ``most``; they never fall."""
+    seen = costs.steps
+    if not seen:
+        return (0.0,) * most
+    preset = preset or _line(seen)
+    total = sum(costs.counts.values())
+    off = sum((seen[size] - preset(size)) * costs.counts[size] for size in seen) / total
+    times: list[float] = []
+    for size in range(1, most + 1):
+        sure = costs.counts.get(size, 0) >= _ENOUGH
+        time = seen[size] if sure else max(0.0, preset(size) + off)
+        times.append(max([time, *times[-1:]]))
+    return tuple(times)
+
+
+def _line(seen: Mapping[int, float]) -> StepLatency:
+    """Through the times by batch size; level where there is but one."""
+    low, high = min(seen), max(seen)
+    slope = max(0.0, (seen[high] - seen[low]) / (high - low)) if high > low else 0.0
+    return StepLatency(max(0.0, seen[low] - slope * (low - 1)), slope)
+
+
+class _Batches:
+    """How many plans the engine wrote at a time."""
+
+    def __init__(self, goals: Sequence[Goal]) -> None:
+        changes = sorted(
+            change
+            for goal in goals
+            for span in goal.writing
+            for change in ((span.start, 1), (span.end, -1))
+        )
+        self._times: list[float] = []
+        self._counts = [0]
+        for time, change in changes:
+            self._times.append(time)
+            self._counts.append(self._counts[-1] + change)
+
+    def at(self, time: float) -> int:
+        return self._counts[bisect_right(self._times, time)]
+
+
+def _steps(
+    goals: Sequence[Goal], batches: _Batches
+) -> tuple[dict[int, list[float]], list[tuple[int, int, float]], list[float]]:
+    """Steps that decode, by batch; first steps of plans as (others decoding, prompt tokens, time);
+    gaps between two steps of one plan."""
+    decode: dict[int, list[float]] = {}
+    first: list[tuple[int, int, float]] = []
+    gaps: list[float] = []
+    for goal in goals:
+        for segment in goal.segments:
+            if not segment.steps:
+                continue
+            begun = max(
+                (span.start for span in goal.writing if span.start < segment.at), default=None
+            )
+            earlier = [s.at for s in goal.segments if s.index < segment.index]
+            since = max([begun or segment.at, *earlier])
+            gap = (segment.at - since - sum(segment.steps)) / len(segment.steps)
+            whole = -_LONGEST_GAP < gap < _LONGEST_GAP and begun is not None
+            if whole and gap >= 0:
+                gaps += [gap] * len(segment.steps)
+            end = segment.at
+            for i in range(len(segment.steps) - 1, -1, -1):
+                time = segment.steps[i]
+                batch = max(1, batches.at(end - time / 2))
+                if i == 0 and segment.index == 0:
+                    own = goal.result.prompt_tokens - goal.cached_tokens if goal.result else 0
+                    if own > 0:
+                        first.append((batch - 1, own, time))
+                else:
+                    decode.setdefault(batch, []).append(time)
+                end -= time + max(0.0, gap if whole else 0.0)
+    return decode, first, gaps
+
+
+def _submits(goals: Sequence[Goal], batches: _Batches) -> list[float]:
+    """Of the goals that came alone, when the engine wrote nothing; else of all."""
+    begun = sorted(goal.begun for goal in goals)
+    waits = [(goal.started - goal.begun, goal.begun) for goal in goals if goal.started is not None]
+
+    def alone(at: float) -> bool:
+        near = bisect_right(begun, at + _APART) - bisect_right(begun, at - _APART)
+        return near == 1 and batches.at(at) == 0
+
+    return [wait for wait, at in waits if alone(at)] or [wait for wait, _ in waits]
+
+
+def _returns(goal: Goal) -> bool:
+    return goal.returned is not None and bool(goal.calls)
+
+
+def _last_report(goal: Goal) -> float:
+    """The robot tells of the last call's end and of the plan's at once."""
+    done = [call.ended for call in goal.calls if call.state is ExecutionState.SUCCEEDED]
+    return max(done, default=goal.returned)
+
+
+def _middle(values: Iterable[float]) -> float:
+    known = [max(0.0, value) for value in values]
+    return median(known) if known else 0.0
