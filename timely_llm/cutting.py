@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from timely_llm.messages import SkillCall
-from timely_llm.minispec import PlanChecker
+from timely_llm.minispec import Call, PlanChecker
 from timely_llm.segment import SegmentDetector, make_detector
 from timely_llm.skills import SkillSet
 
@@ -72,18 +72,14 @@ class PlanCutter:
                 pieces.append(rest)
         for i, piece in enumerate(pieces, 1):
             ends = last and i == len(pieces)
-            calls = tuple(
-                SkillCall(
-                    call.name,
-                    call.arguments,
-                    (),
-                    self._skills[call.name].expected_duration(call.values),
-                )
-                for call in self._checker.feed(piece)
-            )
+            calls = self._checker.feed(piece)
             if ends:
-                self._checker.finish()
-            yield Cut(piece, calls, ends)
+                calls += self._checker.finish()
+            yield Cut(piece, tuple(map(self._skill_call, calls)), ends)
+
+    def _skill_call(self, call: Call) -> SkillCall:
+        expected = self._skills[call.name].expected_duration(call.values)
+        return SkillCall(call.name, call.arguments, (), expected)
 
 
 class TextCutter:

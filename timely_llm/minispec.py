@@ -29,11 +29,13 @@ class Parser:
     """Appends to ``program`` and ``calls`` what each text completes.
 
     A call is complete at its closing parenthesis, whatever follows. A fault is a ``PlanError``,
-    the same one again for whatever is fed after it.
+    the same one again for whatever is fed after it. With ``defines``, the text is the definition
+    of that skill, and ``$1`` is its first argument.
     """
 
-    def __init__(self, skills: SkillSet) -> None:
+    def __init__(self, skills: SkillSet, defines: Skill | None = None) -> None:
         self.skills = skills
+        self._defines = defines
         self.program: list[code.Instruction] = []
         self.calls: list[Call] = []
         self.error: PlanError | None = None
@@ -214,6 +216,10 @@ class Parser:
             self._variable()
             self.program.append(code.Load(token.text, token.start))
             self._token = yield
+        elif token.kind == "argument":
+            self._argument()
+            self.program.append(code.Load(token.text, token.start))
+            self._token = yield
         elif token.kind == "name":
             yield from self._call(dropped=False)
         else:
@@ -232,11 +238,14 @@ class Parser:
             self._fail(name, f"{skill.name} returns nothing, but its value is used")
         if self._open_calls == MAX_OPEN_CALLS:
             self._fail(name, f"calls are nested deeper than {MAX_OPEN_CALLS}")
-        self._open_calls += 1
         self._token = yield
+        if self._token.kind != "(" and not skill.arguments:
+            self._append(Call(skill.name, (), (), name.start, name.start + len(name.text)), dropped)
+            return
         if self._token.start != name.start + len(name.text):  # the segment rule reads "mf("
             self._expected(f"'(' right behind {name.text}")
         yield from self._take("(", f"'(' right behind {name.text}")
+        self._open_calls += 1
         arguments, values = [], []
         while self._token.kind != ")" or arguments:
             first = len(self._written) - 1
@@ -251,9 +260,13 @@ class Parser:
             skill.check(values)
         except SkillCallError as error:
             self._fail(name, str(error))
+        self._append(call, dropped)
+        self._token = yield
+
+    def _append(self, call: Call, dropped: bool) -> None:
+        skill = self.skills[call.name]
         self.program.append(code.Invoke(skill, call, len(self.calls), dropped))
         self.calls.append(call)
-        self._token = yield
 
     # ---- tokens --------------------------------------------------------------------------------
 
@@ -270,6 +283,15 @@ class Parser:
         if not (number and len(number) == 1 and 1 <= int(number) <= limit):
             self._fail(self._token, f"variable {self._token}: must be _1 to _{limit}")
         return self._token
+
+    def _argument(self) -> None:
+        token, skill = self._token, self._defines
+        if skill is None:
+            self._fail(token, f"{token}: arguments stand only in definitions of skills")
+        count = len(skill.arguments)
+        if not 1 <= int(token.text[1:]) <= count or token.text[1] == "0":
+            limits = f"must be $1 to ${count}" if count else f"{skill.name} takes no argument"
+            self._fail(token, f"{token}: {limits}")
 
     def _number(self, limited: bool = True) -> int | float:
         token, limit = self._token, self._bounds.max_number
@@ -309,14 +331,15 @@ class PlanChecker:
         self._parser.feed(text)
         return self._parser.calls[known:]
 
-    def finish(self) -> None:
-        """The plan is over. Raises ``PlanError`` if it is empty or cut off in the middle."""
+    def finish(self) -> list[Call]:
+        """The plan is over: the calls that its end completes, which is at most one, without
+        parentheses. Raises ``PlanError`` if it is empty or cut off in the middle."""
+        known = len(self._parser.calls)
         self._parser.finish()
+        return self._parser.calls[known:]
 
 
 def parse(plan: str, skills: SkillSet) -> list[Call]:
     """Check a whole plan and return its calls in the order of the text."""
     checker = PlanChecker(skills)
-    calls = checker.feed(plan)
-    checker.finish()
-    return calls
+    return checker.feed(plan) + checker.finish()

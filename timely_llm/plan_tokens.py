@@ -11,12 +11,13 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<name>[A-Za-z][A-Za-z0-9_]*)
     |(?P<variable>_[0-9]*)
+    |(?P<argument>\$[0-9]+)
     |(?P<number>[0-9]+(?:\.[0-9]*)?)
     |(?P<string>'[^']*'|"[^"]*")
     |(?P<symbol>->|==|!=?|<=|>=|[-+*/<>=&|?{}(),;])""",
     re.VERBOSE,
 )
-_GROWS = ("name", "variable", "number", "-", "=", "!", "<", ">")
+_GROWS = ("name", "variable", "argument", "number", "-", "=", "!", "<", ">")
 
 
 class PlanError(ValueError):
@@ -32,7 +33,7 @@ class PlanError(ValueError):
 
 
 class Token(NamedTuple):
-    """``kind`` is name, variable, number, string or end; a symbol is its own kind."""
+    """``kind`` is name, variable, argument, number, string or end; a symbol is its own kind."""
 
     kind: str
     text: str
@@ -84,7 +85,7 @@ class Lexer:
         kind, word = str(match.lastgroup), match[0]
         if kind == "string":
             self._check_string(word[1:-1], start)
-        elif kind in ("name", "number") and len(word) > MAX_WORD:
+        elif kind in ("name", "argument", "number") and len(word) > MAX_WORD:
             raise PlanError(start, f"{word[:MAX_WORD]!r}... is longer than {MAX_WORD} characters")
         return Token(word if kind == "symbol" else kind, word, start), match.end()
 

@@ -14,6 +14,7 @@ from timely_llm.skills import SkillSet
 
 MAX_NAME = 32  # characters of a skill's name
 _MARK = re.compile(r"""['"()]""")
+_MARK_OR_END = re.compile(r"""['"();}]""")
 _WORD_END = re.compile(r"\w+\Z", re.ASCII)
 _CLOSERS = re.compile(r"""["')\]\u201d\u2019]*""")
 _SENTENCE_END = re.compile(r"""[.!?]["')\]\u201d\u2019]*(\s|\Z)""")
@@ -32,11 +33,15 @@ class Detector(Protocol):
 class SegmentDetector:
     """Ends a segment behind the closing parenthesis of each timed skill call in a plan.
 
-    TimelyLLM, section 4.1. Quoted text never ends one, nor does the bracket of an untimed call.
+    TimelyLLM, section 4.1. Quoted text never ends one, nor does the bracket of an untimed call. A
+    timed call without parentheses is known to be whole, and ends one, at a ``;`` or ``}``.
     """
 
     def __init__(self, skills: SkillSet) -> None:
         self._call = call_pattern(skills)
+        bare = [name for name in skills.callable_names if _ends_bare(skills, name)]
+        self._bare = _names_before(bare, "[;}]")
+        self._mark = _MARK_OR_END if bare else _MARK
         self._parts: list[str] = []  # of the segment being written
         self._word = ""  # the word that the text so far ends in, unquoted
         self._quote = ""  # the open quote
@@ -52,7 +57,7 @@ class SegmentDetector:
                     break
                 self._quote = ""
                 position = end
-            match = _MARK.search(text, position)
+            match = self._mark.search(text, position)
             if match is None:
                 self._keep_word(text, position)
                 break
@@ -69,10 +74,12 @@ class SegmentDetector:
         return segments
 
     def _ends_segment(self, text: str, position: int, mark: str, end: int) -> bool:
-        if mark == "(":
+        if mark in "(;}":
             # Only the word right before it counts; its beginning may have come with earlier text.
             first = max(position, end - MAX_NAME - 2)
             before = text[first:end] if first > position else self._word + text[position:end]
+            if mark != "(":
+                return self._bare.search(before) is not None
             self._open.append(self._call.search(before) is not None)
         elif mark == ")":
             return bool(self._open) and self._open.pop()
@@ -186,9 +193,16 @@ def make_detector(name: str, skills: SkillSet) -> Detector:
 
 def call_pattern(skills: SkillSet) -> re.Pattern[str]:
     """Matches the name and opening parenthesis of a timed call at the end of a text."""
-    names = [name for name in skills.callable_names if skills[name].timed]
+    return _names_before([n for n in skills.callable_names if skills[n].timed], r"\(")
+
+
+def _ends_bare(skills: SkillSet, name: str) -> bool:
+    return skills[name].timed and not skills[name].arguments
+
+
+def _names_before(names: list[str], mark: str) -> re.Pattern[str]:
     choices = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.compile(rf"(?<!\w)(?:{choices})\(\Z" if names else r"(?!)", re.ASCII)
+    return re.compile(rf"(?<!\w)(?:{choices}){mark}\Z" if names else r"(?!)", re.ASCII)
 
 
 def segments(text: str, skills: SkillSet) -> list[str]:
@@ -204,16 +218,24 @@ def segments(text: str, skills: SkillSet) -> list[str]:
         elif character in "'\"":
             quote = character
         elif character == "(":
-            first = i
-            while (
-                first > 0
-                and text[first - 1].isascii()
-                and (text[first - 1].isalnum() or text[first - 1] == "_")
-            ):
-                first -= 1
-            skill = skills.get(text[first:i])
+            skill = skills.get(_word_before(text, i))
             brackets.append(skill is not None and skill.timed)
-        elif character == ")" and brackets and brackets.pop():
+        elif (character == ")" and brackets and brackets.pop()) or (
+            character in ";}"
+            and (word := _word_before(text, i)) in skills
+            and _ends_bare(skills, word)
+        ):
             result.append(text[start : i + 1])
             start = i + 1
     return result + ([text[start:]] if start < len(text) else [])
+
+
+def _word_before(text: str, end: int) -> str:
+    first = end
+    while (
+        first > 0
+        and text[first - 1].isascii()
+        and (text[first - 1].isalnum() or text[first - 1] == "_")
+    ):
+        first -= 1
+    return text[first:end]

@@ -217,6 +217,8 @@ class Writer:
             return f"-{self.operand(value)}"
         if kind == "call":
             name = TELLO[value].long_name if self.choose(4) == 0 else value
+            if not operand[2] and self.choose(2):
+                return name
             return f"{name}({','.join(map(self.chain, operand[2]))})"
         if isinstance(value, str):
             quote = "'" if '"' in value or self.choose(2) else '"'

@@ -23,7 +23,7 @@ def outcome(pieces: list[str], skills=TELLO) -> tuple[list[Call], int | None]:
     try:
         for piece in pieces:
             calls += checker.feed(piece)
-        checker.finish()
+        calls += checker.finish()
     except PlanError as error:
         return calls, error.position
     return calls, None
@@ -92,6 +92,10 @@ LEGAL = [
     "p(p(p(p('a'))))",
     "g(3)",
     "g(True)",
+    "tp",
+    "tp;",
+    "?iv('a'){tp}tp;take_picture",
+    "rp",
 ]
 
 
@@ -131,6 +135,12 @@ FAULTS = {
     "_1=5.": "3 '5.': digits are missing behind the point",
     "mf(1e3)": "4 unexpected 'e3': ',' or ')' must stand here",
     "mf (50)": "3 unexpected '(': '(' right behind mf must stand here",
+    "tp ()": "3 unexpected '(': '(' right behind tp must stand here",
+    "mf;": "2 unexpected ';': '(' right behind mf must stand here",
+    "tp 5": "3 unexpected '5': ';' must stand here",
+    "_1=tp": "3 tp returns nothing, but its value is used",
+    "g($1)": "2 '$1': arguments stand only in definitions of skills",
+    "$1=3": "0 unexpected '$1': a statement must stand here",
     # calls
     "fly(50)": "0 'fly' is not a skill of tello",
     "move_foward(50)": "0 'move_foward' is not a skill of tello: did you mean 'move_forward'?",
@@ -206,6 +216,7 @@ def test_which_prefixes_are_whole_plans():
     assert names == [
         "mu(40)",
         "mu(40);",
+        "mu(40);?iv('book')==True{tp",
         "mu(40);?iv('book')==True{tp()",
         "mu(40);?iv('book')==True{tp();",
         "mu(40);?iv('book')==True{tp();->True",
@@ -231,7 +242,7 @@ def test_plans_pass_however_they_are_written_and_split(plan, cuts):
     calls = parse(text, TELLO)
     assert outcome(split(text, cuts)) == (calls, None)
     assert outcome(list(text)) == (calls, None)
-    assert all(text[call.start : call.end].endswith(")") for call in calls)
+    assert all(text[call.start : call.end][-1] in ")p" for call in calls)  # tp, rp
 
 
 @given(plans())
@@ -243,6 +254,15 @@ def test_a_plan_that_is_cut_off_is_never_taken_for_more_than_it_is(plan):
         known, position = outcome([text[:end]])
         assert known == [call for call in calls if call.end <= end]
         assert position is None or position <= end
+
+
+def test_a_call_without_parentheses_is_known_at_what_follows():
+    checker = PlanChecker(INDY7)
+    assert checker.feed("pi('a');dr") == [Call("pi", ("'a'",), ("a",), 0, 7)]
+    assert checker.feed(";") == [Call("dr", (), (), 8, 10)]
+    assert checker.feed("drop") == []
+    assert checker.finish() == [Call("dr", (), (), 11, 15)]
+    assert [call.start for call in parse("?bt>5{bt}np", ROVER)] == [1, 6, 9]
 
 
 def test_limits_of_the_arm():

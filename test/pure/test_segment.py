@@ -21,7 +21,8 @@ from timely_llm.segment import (
 
 # Pieces that plans, and texts that only look like plans, are made of.
 _PIECES = """mf( move_forward( xmf( mf mf_( _mf( émf( s( iv( iv ( ) )) '( ' " cat 'a)' "b)" ')
-    ; { } ? ==True & | -> 3{ _1= 100 , d(0.1) mf(od('x')) l('it\\'s') é m f _ 1( tu("""
+    ; { } ? ==True & | -> 3{ _1= 100 , d(0.1) mf(od('x')) l('it\\'s') é m f _ 1( tu( dr
+    dr; _dr; d r; op} mf; tp;"""
 PLAN_PIECES = st.sampled_from([*_PIECES.split(), " ", "\n"])
 PLAN_TEXT = st.lists(PLAN_PIECES, max_size=40).map("".join)
 PROSE = st.text(st.sampled_from("ab .!?\"')]’”\n\t\r 9é"), max_size=60)
@@ -37,6 +38,10 @@ def ends(text: str, skills) -> list[int]:
             quoted = "" if character == quoted else quoted or character
         elif character == "(":
             opened.append(i)
+        elif character in ";}":
+            word = re.search(r"[A-Za-z0-9_]*$", text[:i])[0]
+            if word in skills and skills[word].timed and not skills[word].arguments:
+                result.append(i + 1)
         elif character == ")" and opened:
             word = re.search(r"[A-Za-z0-9_]*$", text[: opened.pop()])[0]
             if any(
@@ -73,6 +78,7 @@ def test_published_plans_are_cut_as_published(number):
 @example("l('mf(50)');mf(50)", [1])
 @example("mf(od('x)'))", [])
 @example("(mf(50)mf(", [])
+@example("drop;dr}'dr;'", [3])
 def test_any_split_gives_the_segments_of_the_whole_text(text, cuts):
     for skills in (TELLO, INDY7):
         expected = cut(text, ends(text, skills))
