@@ -90,12 +90,13 @@ def _whole(word: str, value: Value, limits: tuple[int, int], unit: str) -> int:
 
 def missing(skills: SkillSet, perception: Any = None) -> dict[str, str]:
     """The skills that cannot be done, by long name, each with what it lacks: a method of
-    ``perception``, or empty where no such thing is known. Probes and replans are not the drone's.
+    ``perception``, or empty where no such thing is known. Probes and replans are not the drone's,
+    and a definition asks nothing of it but what the skills in it do.
     """
     lacking = {}
     for skill in skills.skills:
         name = skill.long_name
-        if skill.role or name in BARE:
+        if skill.role or skill.definition or name in BARE:
             continue
         need = NEEDS.get(name, "")
         if not need or not _has(perception, need):

@@ -13,10 +13,11 @@ from typing import Any
 
 from robot_adapters.base import Adapter, Notice, Notified, Progress
 from robot_adapters.delivery import Delivery, Ignore, Reject, Take
-from robot_adapters.minispec import Fault, NeedText, Replan, Returned, StartCall
+from robot_adapters.minispec import Closed, Fault, NeedText, Opened, Replan, Returned, StartCall
 from robot_adapters.plan_run import PlanRun, Question, Timing, guarded
 from robot_adapters.reports import Reports, value_fields
 from timely_llm.messages import NO_PLAN, Execution, ExecutionState, Segment, SegmentCommand
+from timely_llm.skills import Value
 
 State = ExecutionState
 STOPPED = "stopped"  # until ``on_rearm``; IDLE carries it as its error
@@ -174,7 +175,8 @@ class RobotExecutor:
         plan = self._plan
         plan.interpreter.feed(segment.text, segment.index, segment.last)
         plan.dry = False
-        remaining = plan.remaining_fields(plan.progress(now).remaining if plan.step else 0.0)
+        of_step = plan.progress(now).remaining if plan.step else 0.0
+        remaining = plan.remaining_fields(of_step, now)
         fields = {"segment": segment.index} | remaining
         self._reports.add(State.RECEIVED, now, plan.plan_id, **fields)
         self._work(now)
@@ -205,6 +207,12 @@ class RobotExecutor:
         match plan.interpreter.advance():
             case StartCall() as step:
                 self._start(plan, step, now)
+            case Opened() as step:
+                plan.open(step, now)
+                self._started(plan, step, now)
+            case Closed(value):
+                self._succeeded(value, plan.elapsed(now), now)
+                plan.close()
             case NeedText():
                 if not plan.dry:
                     plan.dry = True
@@ -222,18 +230,24 @@ class RobotExecutor:
         if error := plan.enter(step, now):
             self._fail(error, now)
             return
-        self._report(State.STARTED, now, **plan.remaining_fields(step.call.expected_duration))
+        if not step.opened:
+            self._started(plan, step, now)
+        elif self.adapter.skills[step.call.name].timed:  # how long it takes was not known before
+            fields = plan.remaining_fields(step.call.expected_duration, now)
+            self._report(State.RUNNING, now, elapsed=plan.elapsed(now), **fields)
         if error := plan.start(self._ask, now):
             self._fail(error, now)
 
     def _settle(self, progress: Progress, now: float) -> None:
         """The call in progress has ended, well or not."""
+        plan = self._plan
         if progress.error:
-            self._fail(progress.error, now, progress.elapsed)
+            elapsed = plan.elapsed(now) if plan.opened else progress.elapsed
+            self._fail(progress.error, now, elapsed)
             return
-        fields = value_fields(progress.value) | self._plan.remaining_fields(0.0)
-        self._report(State.SUCCEEDED, now, elapsed=progress.elapsed, **fields)
-        self._plan.leave(progress)
+        if plan.opened is None:
+            self._succeeded(progress.value, progress.elapsed, now)
+        plan.leave(progress)
 
     def _fail(self, reason: str, now: float, elapsed: float = 0.0) -> None:
         step = self._plan.step
@@ -276,6 +290,15 @@ class RobotExecutor:
     def _report(self, state: ExecutionState, now: float, **fields: Any) -> None:
         self._reports.add(state, now, self._plan.plan_id, **(self._plan.call_fields() | fields))
 
+    def _started(self, plan: PlanRun, step: StartCall | Opened, now: float) -> None:
+        fields = plan.remaining_fields(step.call.expected_duration, now)
+        self._report(State.STARTED, now, **fields)
+
+    def _succeeded(self, value: Value | None, elapsed: float, now: float) -> None:
+        held = self._plan.interpreter.held_duration()
+        fields = value_fields(value) | {"elapsed": elapsed, "total_remaining": held}
+        self._report(State.SUCCEEDED, now, **fields)
+
     def _refuse(self, segment: Segment, state: ExecutionState, reason: str, now: float) -> None:
         self._reports.add(state, now, segment.plan_id, segment=segment.index, error=reason)
 
@@ -290,5 +313,6 @@ class RobotExecutor:
             self._idle(now)
             return
         progress = plan.progress(now)
-        fields = plan.remaining_fields(progress.remaining)
-        self._report(State.RUNNING, now, elapsed=progress.elapsed, **fields)
+        fields = plan.remaining_fields(progress.remaining, now)
+        elapsed = plan.elapsed(now) if plan.opened else progress.elapsed
+        self._report(State.RUNNING, now, elapsed=elapsed, **fields)

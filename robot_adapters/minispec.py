@@ -1,15 +1,18 @@
 """Runs a plan on the robot's side while its text streams in. Pure: calls go out, values come back.
 
 ``timely_llm/minispec.py`` reads the text into instructions; here they are executed up to the next
-skill call, or until text is missing. Arguments are checked as evaluated, right before each call.
+skill call, or until text is missing. Arguments are checked as evaluated, right before each call. A
+call of a skill that has a definition runs that definition in its place.
 ``docs/minispec.md`` is the language's reference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from robot_adapters.values import ValueFault, apply, negative, truth, typed
+from robot_adapters.frames import Frame, held_duration, taken
+from robot_adapters.values import ValueFault, answered, apply, negative
 from timely_llm import instructions as code
 from timely_llm.messages import SkillCall
 from timely_llm.minispec import Parser, PlanError
@@ -21,11 +24,31 @@ class StartCall:
     """The robot is to carry out ``call``, then ``complete``.
 
     ``segment`` is the one the call was written in; ``number`` counts the calls carried out from 0.
+    ``opened``: it stands in the definition of the call that was opened last, and has its segment.
     """
 
     call: SkillCall
     segment: int
     number: int
+    opened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """``call`` has a definition, whose calls come next; it is over with ``Closed``.
+
+    Definitions inside are not told.
+    """
+
+    call: SkillCall
+    segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The call that was opened has ended, with its value."""
+
+    value: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +72,14 @@ class Replan:
 class Fault:
     """The plan is over: a failed check, a broken bound, a wrong type or text, a cut-off plan.
 
-    ``position`` counts the characters of the plan before the fault.
+    ``position`` counts the characters of the plan before the fault, which ``error`` tells too.
     """
 
     error: str
     position: int
 
 
-Step = StartCall | NeedText | Returned | Replan | Fault
+Step = StartCall | Opened | Closed | NeedText | Returned | Replan | Fault
 
 
 class _Stop(Exception):
@@ -73,13 +96,10 @@ class Interpreter:
     def __init__(self, skills: SkillSet) -> None:
         self._bounds = skills.bounds
         self._parser = Parser(skills)
-        self._program = self._parser.program
+        self._frames = [Frame(self._parser.program)]
         self._segments: list[int] = []  # of each call of the text
         self._whole = False  # all text is here
-        self._next = 0  # instruction
         self._stack: list[Value] = []
-        self._loops: list[int] = []  # passes left, the current one included
-        self._variables: dict[str, Value] = {}
         self._steps = 0
         self._calls = 0  # carried out
         self._current: code.Invoke | None = None  # the call in progress
@@ -104,13 +124,14 @@ class Interpreter:
         """
         assert self._current is None, "complete() the call in progress first"
         while self._over is None:
-            if self._next == len(self._program):
-                if not self._whole:
-                    return NeedText()
-                self._over = Returned()
-                break
+            frame = self._frames[-1]
             try:
-                step = self._execute(self._program[self._next])
+                if frame.next < len(frame.program):
+                    step = self._execute(frame, frame.program[frame.next])
+                elif frame.invoke is not None or self._whole:
+                    step = self._leave(None)
+                else:
+                    return NeedText()
             except _Stop as stop:
                 self._over = stop.step
             else:
@@ -122,123 +143,80 @@ class Interpreter:
         """The call in progress has ended with this value."""
         invoke, self._current = self._current, None
         assert invoke is not None, "no call is in progress"
-        if invoke.dropped:
+        if self._over is not None:
             return
-        if value is None:
-            error = f"{invoke.skill.name} returned no value"
-            self._over = self._over or Fault(error, invoke.call.start)
-        else:
-            self._stack.append(typed(value) if isinstance(value, str) else value)
+        try:
+            self._yield(invoke, value)
+        except _Stop as stop:
+            self._over = stop.step
 
     def held_duration(self) -> float:
-        """s: what the robot has to do beyond the current call with the text it holds.
+        """s: what the robot has to do beyond the plan's current call with the text it holds.
 
         Expected durations of the timed calls it would reach if every condition that is not decided
         yet were true, up to a return, a replan, a bound or the end of the text.
         """
-        place = None if self._over is not None else self._resumes_at()
-        if place is None:
+        if self._over is not None:
             return 0.0
-        total, steps = 0.0, self._steps
-        loops = list(self._loops)
-        while place < len(self._program) and steps < self._bounds.max_steps:
-            instruction = self._program[place]
-            place += 1
-            if isinstance(instruction, code.Invoke):
-                if instruction.skill.role == "replan":
-                    break
-                if instruction.skill.timed:
-                    total += instruction.skill.expected_duration(instruction.call.values)
-                steps += 1
-            elif isinstance(instruction, code.Return):
-                break
-            elif isinstance(instruction, code.Skip) and instruction.when:
-                if instruction.target is None:
-                    break
-                place = instruction.target
-            elif isinstance(instruction, code.Repeat):
-                loops.append(instruction.count)
-            elif isinstance(instruction, code.Again):
-                steps += 1
-                loops[-1] -= 1
-                if loops[-1]:
-                    place = instruction.start
-                else:
-                    loops.pop()
-        return total
-
-    def _resumes_at(self) -> int | None:
-        """The instruction it goes on with, past blocks that are not to run; None: not here yet."""
-        place: int | None = self._next
-        decided = self._current is None
-        while decided and place is not None and place < len(self._program):
-            jump = self._program[place]
-            if not isinstance(jump, code.Skip | code.Enter) or not self._taken(jump):
-                break
-            place = jump.target
-            decided = isinstance(jump, code.Skip)  # its value decides the next one too
-        return place
+        busy = self._current is not None or len(self._frames) > 1
+        left = self._bounds.max_steps - self._steps
+        return held_duration(self._frames[0], self._stack, busy, left)
 
     # ---- one instruction -----------------------------------------------------------------------
 
-    def _execute(self, instruction: code.Instruction) -> Step | None:
+    def _execute(self, frame: Frame, instruction: code.Instruction) -> Step | None:
         """Do it and go on to the next; a step if the robot or more text is needed."""
         stack = self._stack
         match instruction:
             case code.Push(value):
                 stack.append(value)
             case code.Load(variable, position):
-                if variable not in self._variables:
-                    raise _Stop(Fault(f"variable {variable} has no value yet", position))
-                stack.append(self._variables[variable])
+                if variable not in frame.variables:
+                    raise self._fault(f"variable {variable} has no value yet", position)
+                stack.append(frame.variables[variable])
             case code.Store(variable, position):
                 self._count_step(position)
-                self._variables[variable] = stack.pop()
+                frame.variables[variable] = stack.pop()
             case code.Apply(symbol, position):
                 right, left = stack.pop(), stack.pop()
-                stack.append(_operate(position, apply, symbol, left, right))
+                stack.append(self._operate(position, apply, symbol, left, right))
             case code.Negate(position):
-                stack.append(_operate(position, negative, stack.pop()))
+                stack.append(self._operate(position, negative, stack.pop()))
             case code.Invoke():
-                return self._invoke(instruction)
+                return self._invoke(frame, instruction)
             case code.Return():
-                raise _Stop(Returned(stack.pop()))
+                return self._leave(stack.pop())
             case code.Skip() | code.Enter():
-                return self._decide(instruction)
+                return self._decide(frame, instruction)
             case code.Repeat() | code.Again():
-                self._repeat(instruction)
+                self._repeat(frame, instruction)
                 return None
-        self._next += 1
+        frame.next += 1
         return None
 
-    def _taken(self, jump: code.Skip | code.Enter) -> bool:
-        """Whether the top sends it to its target."""
-        top = truth(self._stack[-1])
-        return top is jump.when if isinstance(jump, code.Skip) else not top
-
-    def _decide(self, jump: code.Skip | code.Enter) -> Step | None:
-        taken = self._taken(jump)
-        if taken and jump.target is None:
+    def _decide(self, frame: Frame, jump: code.Skip | code.Enter) -> Step | None:
+        jumps = taken(jump, self._stack[-1])
+        if jumps and jump.target is None:
             return NeedText()  # where it goes on has not come yet
-        if not (taken and isinstance(jump, code.Skip)):
+        if not (jumps and isinstance(jump, code.Skip)):
             self._stack.pop()
-        self._next = jump.target if taken else self._next + 1
+        frame.next = jump.target if jumps else frame.next + 1
         return None
 
-    def _repeat(self, instruction: code.Repeat | code.Again) -> None:
+    def _repeat(self, frame: Frame, instruction: code.Repeat | code.Again) -> None:
         again = isinstance(instruction, code.Again)
         if again:
-            self._loops[-1] -= 1
-            if not self._loops[-1]:
-                self._loops.pop()
-                self._next += 1
+            frame.loops[-1] -= 1
+            if not frame.loops[-1]:
+                frame.loops.pop()
+                frame.next += 1
                 return
         else:
-            self._loops.append(instruction.count)
+            frame.loops.append(instruction.count)
         self._count_step(instruction.position)
-        self._next = instruction.start if again else self._next + 1
+        frame.next = instruction.start if again else frame.next + 1
 
-    def _invoke(self, instruction: code.Invoke) -> Step:
+    def _invoke(self, frame: Frame, instruction: code.Invoke) -> Step | None:
         skill, call = instruction.skill, instruction.call
         self._count_step(call.start)
         count = len(call.arguments)
@@ -247,27 +225,72 @@ class Interpreter:
         try:
             checked = skill.check(values)
         except SkillCallError as error:
-            raise _Stop(Fault(str(error), call.start)) from None
+            raise self._fault(str(error), call.start) from None
         if skill.role == "replan":
             raise _Stop(Replan())
-        self._next += 1
-        self._current = instruction
-        number, self._calls = self._calls, self._calls + 1
+        frame.next += 1
         evaluated = tuple(map(value_text, checked))
         skill_call = SkillCall(
             skill.name, call.arguments, evaluated, skill.expected_duration(checked)
         )
-        return StartCall(skill_call, self._segments[instruction.index], number)
+        opened = len(self._frames) > 1
+        outermost = self._frames[1].invoke if opened else instruction
+        segment = self._segments[outermost.index]
+        if skill.body:
+            self._enter(instruction, checked)
+            return None if opened else Opened(skill_call, segment)
+        self._current = instruction
+        number, self._calls = self._calls, self._calls + 1
+        return StartCall(skill_call, segment, number, opened)
+
+    def _enter(self, invoke: code.Invoke, values: Sequence[Value]) -> None:
+        """Go on with the definition of a skill; its variables are its own."""
+        arguments = {f"${i}": value for i, value in enumerate(values, 1)}
+        frame = Frame(invoke.skill.body, variables=arguments, invoke=invoke, base=len(self._stack))
+        self._frames.append(frame)
+
+    def _leave(self, value: Value | None) -> Closed | None:
+        """Out of a definition with its value, or out of the plan."""
+        invoke = self._frames[-1].invoke
+        if invoke is None:
+            raise _Stop(Returned(value))
+        del self._stack[self._frames.pop().base :]
+        self._yield(invoke, value)
+        if len(self._frames) > 1:
+            return None
+        return Closed(None if invoke.skill.returns == "none" else value)
+
+    def _yield(self, invoke: code.Invoke, value: Value | None) -> None:
+        """A call has ended: its value goes to where it is used."""
+        if invoke.dropped:
+            return
+        name = invoke.skill.name
+        if value is None:
+            raise self._fault(f"{name} returned no value", invoke.call.start)
+        try:
+            self._stack.append(answered(value))
+        except ValueFault as error:
+            raise self._fault(f"{name} returned {error}", invoke.call.start) from None
+
+    # ---- faults --------------------------------------------------------------------------------
+
+    def _fault(self, error: str, position: int) -> _Stop:
+        """The end of the plan, with where it is: inside of definitions, in which."""
+        inner = self._frames[1:]
+        if inner:
+            name = inner[-1].invoke.skill.name
+            error = f"{name}, character {position} of its definition: {error}"
+            position = inner[0].invoke.call.start
+        return _Stop(Fault(str(PlanError(position, error)), position))
 
     def _count_step(self, position: int) -> None:
         self._steps += 1
         limit = self._bounds.max_steps
         if self._steps > limit:
-            raise _Stop(Fault(f"the plan takes more than max_steps, {limit}", position))
+            raise self._fault(f"the plan takes more than max_steps, {limit}", position)
 
-
-def _operate(position: int, operation, *operands) -> Value:
-    try:
-        return operation(*operands)
-    except ValueFault as error:
-        raise _Stop(Fault(str(error), position)) from None
+    def _operate(self, position: int, operation: Callable[..., Value], *operands: Value) -> Value:
+        try:
+            return operation(*operands)
+        except ValueFault as error:
+            raise self._fault(str(error), position) from None

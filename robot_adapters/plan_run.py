@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robot_adapters.base import Adapter, Progress
-from robot_adapters.minispec import Interpreter, StartCall
+from robot_adapters.minispec import Interpreter, Opened, StartCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +46,31 @@ def guarded(action: Callable[..., Any], *arguments: Any) -> str:
 
 
 class PlanRun:
-    """``step`` is the call in progress, None between two calls; ``question`` a probe's."""
+    """``step`` is the call in progress, None between two calls; ``question`` a probe's. ``opened``
+    is the call of the plan that has a definition, while the robot does the calls of that."""
 
     def __init__(self, plan_id: str, adapter: Adapter, timing: Timing, now: float) -> None:
         self.plan_id = plan_id
         self.interpreter = Interpreter(adapter.skills)
         self.step: StartCall | None = None
         self.question: Question | None = None
+        self.opened: Opened | None = None
         self.dry = False
         self._adapter = adapter
         self._timing = timing
         self._started = now
         self._step_started = now
         self._travel = 0.0
+        self._calls = 0  # of the plan that have ended
+        self._call_started = now
+
+    def open(self, step: Opened, now: float) -> None:
+        """What comes next is the definition of ``step``."""
+        self.opened, self._call_started = step, now
+
+    def close(self) -> None:
+        """The call that was opened has ended."""
+        self.opened, self._calls = None, self._calls + 1
 
     def enter(self, step: StartCall, now: float) -> str:
         """Make ``step`` the call in progress. What it would break, in words; empty: it may start.
@@ -66,6 +78,8 @@ class PlanRun:
         Everything is checked on the evaluated arguments and before any motion.
         """
         self.step, self._step_started = step, now
+        if self.opened is None:
+            self._call_started = now
         call, bounds = step.call, self._adapter.skills.bounds
         if now - self._started + max(0.0, call.expected_duration) > bounds.max_time:
             return f"the plan would take longer than max_time, {bounds.max_time:g} s"
@@ -93,11 +107,13 @@ class PlanRun:
     def leave(self, progress: Progress) -> None:
         """The call in progress is done; its value goes to the plan."""
         self.step = self.question = None
+        if self.opened is None:
+            self._calls += 1
         self.interpreter.complete(progress.value)
 
     def progress(self, now: float) -> Progress:
         """Of the call in progress; over its time limit it is done with an error."""
-        elapsed = self.elapsed(now)
+        elapsed = now - self._step_started if self.step else 0.0
         if self.question is None:
             try:
                 progress = self._adapter.poll(now)
@@ -111,8 +127,8 @@ class PlanRun:
         return progress
 
     def elapsed(self, now: float) -> float:
-        """s since the call in progress began; 0 between two calls."""
-        return now - self._step_started if self.step else 0.0
+        """s since the plan's call in progress began; 0 between two calls."""
+        return now - self._call_started if self.opened or self.step else 0.0
 
     @property
     def deadline(self) -> float:
@@ -123,14 +139,17 @@ class PlanRun:
         return self._step_started + self._timing.overtime * expected + self._timing.patience
 
     def call_fields(self) -> dict[str, Any]:
-        """The call in progress, as ``Execution`` has it."""
-        step = self.step
+        """The plan's call in progress, as ``Execution`` has it."""
+        step = self.opened or self.step
         if step is None:
             return {}
-        return {"segment": step.segment, "call": step.call, "call_number": step.number}
+        return {"segment": step.segment, "call": step.call, "call_number": self._calls}
 
-    def remaining_fields(self, of_call: float) -> dict[str, float]:
-        """``skill_remaining`` and ``total_remaining``: with all that is held."""
-        of_call = max(0.0, of_call)
+    def remaining_fields(self, of_step: float, now: float) -> dict[str, float]:
+        """``skill_remaining`` and ``total_remaining``: with all that is held. ``of_step``: what the
+        robot has yet to do of the call that it carries out."""
+        of_call = max(0.0, of_step)
+        if self.opened:
+            of_call = max(of_call, self.opened.call.expected_duration - self.elapsed(now))
         held = self.interpreter.held_duration()
         return {"skill_remaining": of_call, "total_remaining": of_call + held}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from robot_adapters.values import LONGEST
 from timely_llm.messages import Execution, ExecutionState
 from timely_llm.skills import Value, value_text
 
@@ -32,5 +33,5 @@ class Reports:
 
 
 def value_fields(value: Value | None) -> dict[str, Any]:
-    """``has_value`` and ``value`` of an ``Execution``."""
-    return {"has_value": value is not None, "value": value_text(value)}
+    """``has_value`` and ``value`` of an ``Execution``; no longer than a plan may take it."""
+    return {"has_value": value is not None, "value": value_text(value)[:LONGEST]}

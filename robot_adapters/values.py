@@ -8,6 +8,7 @@ import re
 from timely_llm.skills import Value, value_text
 
 LARGEST = 1e9
+LONGEST = 1000  # characters of an answer
 _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 _ARITHMETIC = {
     "+": operator.add,
@@ -35,6 +36,22 @@ def typed(text: str) -> Value:
     if _NUMBER.fullmatch(stripped):
         return float(stripped) if "." in stripped else int(stripped)
     return text
+
+
+def answered(value: Value) -> Value:
+    """What a robot or a model answered, as plans use it.
+
+    A ``ValueFault`` for what is no use to any plan: a text without end, a number that is none.
+    """
+    if isinstance(value, str):
+        if len(value) > LONGEST:
+            raise ValueFault(f"{len(value)} characters: must be at most {LONGEST}")
+        return typed(value)
+    if isinstance(value, bool):
+        return value
+    if not -LARGEST <= value <= LARGEST:  # refuses NaN too
+        raise ValueFault(f"{value_text(value)}: must be within {LARGEST:g}")
+    return value
 
 
 def negative(value: Value) -> Value:

@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from timely_llm.definitions import UNTIMED, DefinitionError, define
 from timely_llm.grammar import longest_plan
 from timely_llm.patterns import Pattern, PatternError
 from timely_llm.skills import Argument, Bounds, Duration, Skill, SkillSet, SkillSetError, polynomial
@@ -28,6 +29,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "max_time": (0, 86_400),
     "max_travel": (0, 1e6),
 }
+_KEYS = ("name", "long_name", "description", "arguments", "returns", "duration", "role", "source",
+         "definition")  # fmt: skip
 _WHOLE = [name for name in _LIMITS if name not in ("max_time", "max_travel")]
 
 
@@ -50,6 +53,11 @@ def _skill_set(root: Node, text: str) -> SkillSet:
     skills = tuple(_skill(node, bounds, seen) for node in entries["skills"].items(1, MAX_SKILLS))
     description = _optional(entries, "description")
     result = SkillSet(_name(entries["kind"]), description, skills, bounds, text)
+    try:
+        result = define(result)
+    except DefinitionError as error:
+        node = seen[error.skill]
+        node.mapping(_KEYS)["definition"].fail(error.reason)
     if longest_plan(result) > bounds.max_plan_chars:
         entries.get("bounds", root).fail(
             f"the longest plan these bounds allow has {longest_plan(result)} characters, "
@@ -116,11 +124,9 @@ def _range(node: Node, low: float = -1e6) -> tuple[float, float]:
 
 
 def _skill(node: Node, bounds: Bounds, seen: dict[str, Node]) -> Skill:
-    keys = ("name", "long_name", "description", "arguments", "returns", "duration", "role",
-            "source", "definition")  # fmt: skip
-    entries = node.mapping(keys, ("name", "duration"))
-    if "definition" in entries:
-        entries["definition"].fail("skills defined by other skills are not supported")
+    entries = node.mapping(_KEYS, ("name",))
+    if "duration" not in entries and "definition" not in entries:
+        node.fail("'duration' is missing")
     name = _name(entries["name"])
     long_name = _name(entries["long_name"]) if "long_name" in entries else name
     for key, value in (("name", name), ("long_name", long_name)):
@@ -139,9 +145,15 @@ def _skill(node: Node, bounds: Bounds, seen: dict[str, Node]) -> Skill:
         entries["role"].fail("a probe takes one str and returns str")
     if role == "replan" and (skill_returns != "none" or arguments):
         entries["role"].fail("a replan takes and returns nothing")
-    duration = _duration(entries["duration"], arguments)
+    duration = _duration(entries["duration"], arguments) if "duration" in entries else UNTIMED
     description, source = _optional(entries, "description"), _optional(entries, "source")
-    return Skill(name, long_name, description, arguments, skill_returns, duration, role, source)
+    definition = ""
+    if "definition" in entries:
+        if role:
+            entries["role"].fail(f"a {role} has no definition")
+        definition = _line(entries["definition"], bounds.max_plan_chars)
+    return Skill(name, long_name, description, arguments, skill_returns, duration, role, source,
+                 definition)  # fmt: skip
 
 
 def _argument(node: Node, bounds: Bounds) -> Argument:

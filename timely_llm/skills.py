@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 TIMED_SKILL = 0.05
 """s; a skill that may take this long or longer ends a segment (TimelyLLM, section 4.1)."""
@@ -128,7 +129,11 @@ def polynomial(coefficients: Sequence[float], value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill. ``returns`` is none, bool, int, float or str; ``role`` is "", replan or probe."""
+    """One skill. ``returns`` is none, bool, int, float or str; ``role`` is "", replan or probe.
+
+    A high-level skill has a ``definition`` in the plan language; ``body`` are its instructions
+    (``instructions.py``), which the robot carries out in its place.
+    """
 
     name: str
     long_name: str
@@ -138,6 +143,8 @@ class Skill:
     duration: Duration
     role: str = ""
     source: str = ""
+    definition: str = ""
+    body: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def timed(self) -> bool:

@@ -68,7 +68,7 @@ def test_its_limits_hold_on_both_sides():
         planner_side(skills, ["dv(1);dv(13)"])
     segments = planner_side(skills, ["dv(1);_1=bt();st(_1+36,1);dv(2)"])
     assert robot_side(skills, segments) == [
-        "dv(1)", "bt()", "st: angle is 36 deg: must be -35 to 35 deg",
+        "dv(1)", "bt()", "plan, character 14: st: angle is 36 deg: must be -35 to 35 deg",
     ]  # fmt: skip
 
 

@@ -136,8 +136,10 @@ class Eyes:
 
 def test_what_a_skill_set_asks_for_beyond_the_drone() -> None:
     assert missing(BLIND) == {} and misfits(BLIND) == [] == misfits(TELLO)
-    assert missing(TELLO)["scan"] == "look" and missing(TELLO)["take_picture"] == "picture"
-    assert missing(TELLO, Eyes()) == {"scan_abstract": "answer", "take_picture": "picture"}
+    assert missing(TELLO)["goto"] == "look" and missing(TELLO)["take_picture"] == "picture"
+    assert missing(TELLO, Eyes()) == {"take_picture": "picture"}
+    scans = BLIND.text + "  - {name: sc, long_name: scan, duration: {constant: 1}}\n"
+    assert missing(SkillSet.from_yaml(scans)) == {"scan": "look"}
     rover = BLIND.text + "  - {name: sp, long_name: spray, duration: {constant: 1}}\n"
     assert missing(SkillSet.from_yaml(rover)) == {"spray": ""}
 
@@ -146,5 +148,5 @@ def test_the_blind_set_is_the_bundled_one_without_what_needs_eyes() -> None:
     for skill in BLIND.skills:
         assert skill == TELLO[skill.name]
     left_out = {skill.long_name for skill in TELLO.skills} - {s.long_name for s in BLIND.skills}
-    assert left_out == {*missing(TELLO), "probe"}
+    assert left_out == {*missing(TELLO), "probe", "scan", "scan_abstract"}
     assert BLIND.bounds == TELLO.bounds

@@ -15,6 +15,7 @@ from timely_llm.evaluation.known_plans import Playback, read
 from timely_llm.evaluation.sim_robots import HEARTBEAT, SimRobot
 from timely_llm.evaluation.tasks import published, skill_sets
 from timely_llm.messages import Execution, ExecutionState, Segment
+from timely_llm.skills import SkillSet
 
 State = ExecutionState
 PLAN = "a" * 32
@@ -75,11 +76,17 @@ def segments_of(plan) -> list[Segment]:
     ]
 
 
+def undefined(skills: SkillSet) -> SkillSet:
+    """Scans in one piece, as their times were published."""
+    own = tuple(replace(skill, definition="", body=()) for skill in skills.skills)
+    return replace(skills, skills=own)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10), st.lists(st.floats(0.01, 8.0), min_size=30, max_size=30))
 def test_published_plans_are_executed_as_by_the_real_executor(number, gaps):
     one = published()[number]
-    skills = skill_sets()[one.kind]
+    skills = undefined(skill_sets()[one.kind])
     plan = read(one, skills)
     segments, at, now = segments_of(plan), [], 0.0
     for gap, _ in zip(gaps, segments, strict=False):

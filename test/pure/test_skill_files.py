@@ -140,8 +140,8 @@ FAULTS = [
     ("returns: bool", "role: replan", "10: skills[0].role: a replan takes and returns nothing"),
     (
         "returns: bool",
-        "definition: 'go(1)'",
-        "10: skills[0].definition: skills defined by other skills",
+        "definition: 'no(3'",
+        "10: skills[0].definition: character 4: the plan is cut off",
     ),
     ("returns: bool", 'description: "a\\nb"', "10: skills[0].description: holds a line break"),
     (
