@@ -19,6 +19,7 @@ from timely_llm.command.exit_status import (
 )
 from timely_llm.command.profile import profile
 from timely_llm.command.record import record
+from timely_llm.command.replay import replay
 from timely_llm.command.serve import serve
 from timely_llm.command.sim import sim_tello
 
@@ -53,6 +54,7 @@ for command in (serve, plan, robots, stop, demo, bench):
 app.command("sim-tello")(sim_tello)
 app.command()(profile)
 app.command()(record)
+app.command()(replay)
 
 
 def status_of(error: Exception) -> int | None:
