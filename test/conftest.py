@@ -27,6 +27,7 @@ SLOWEST_FIRST = ("ros", "launch", "engine", "robots", "live", "pure")
 SDK_PORTS = ("test_tello", "test_sim_tello_udp")  # the SDK's port is one for the whole machine
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several workers run the tests (pytest-xdist), a file's are run by one of them."""
     items.sort(key=lambda item: SLOWEST_FIRST.index(item.path.parent.name))
