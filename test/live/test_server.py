@@ -153,7 +153,8 @@ def test_no_picture_is_made_while_nobody_looks(serve) -> None:
         served.ask("/metrics")
     assert served.made == 0
     with served.stream() as stream:
-        assert next(stream) == b'data: [1, ""]'
+        next(stream)
+    assert served.made > 0
 
 
 def test_a_stream_in_which_nothing_changes_says_that_it_is_there(serve) -> None:

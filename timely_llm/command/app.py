@@ -22,6 +22,7 @@ from timely_llm.command.record import record
 from timely_llm.command.replay import replay
 from timely_llm.command.serve import serve
 from timely_llm.command.sim import sim_tello
+from timely_llm.command.top import top
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +50,7 @@ def _options(
     pass
 
 
-for command in (serve, plan, robots, stop, demo, bench):
+for command in (serve, plan, robots, top, stop, demo, bench):
     app.command()(command)
 app.command("sim-tello")(sim_tello)
 app.command()(profile)

@@ -103,6 +103,7 @@ def robot_state(alive: bool, stopped: bool) -> str:
 def _plan(entry: Entry, now: float, limit: int) -> dict[str, Any]:
     plan = entry.plan
     skipped = max(0, len(plan.segments) - limit)
+    waiting = plan.waiting(now) if plan.result is None else plan.result.waiting_time
     segments = [
         {"index": index, "text": text, "state": _segment_state(entry, index)}
         for index, text in enumerate(plan.segments)
@@ -117,7 +118,7 @@ def _plan(entry: Entry, now: float, limit: int) -> dict[str, Any]:
         "segments": segments,
         "skipped": skipped,
         "call": plan.call,
-        "waiting_s": round(plan.waiting(now), 2),
+        "waiting_s": round(waiting, 2),
         "waits": plan.waits_since is not None,
         "tokens": entry.tokens,
     }

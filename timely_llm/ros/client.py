@@ -44,6 +44,15 @@ class NoPlanner(PlannerError):
     """No planner answers; the text says where it was sought."""
 
 
+def no_planner(where: str, waited: float) -> NoPlanner:
+    """Says where a planner was sought for how many s, and how to start one."""
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
+    return NoPlanner(
+        f"no planner answers on {where} in ROS domain {domain} (waited {waited:g} s): start one "
+        "with `timely-llm serve`, or give its --namespace, or set ROS_DOMAIN_ID"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PlannerState:
     """What the planner's heartbeat says; ``engine`` is "backend version", ``recomputed`` counts
@@ -148,15 +157,7 @@ class PlannerClient:
         """Wait until the planner answers, or raise ``NoPlanner`` that says where it was sought
         and how to start one."""
         if not self.wait(self._plan.server_is_ready, timeout, check):
-            raise self._no_planner("plan", timeout)
-
-    def _no_planner(self, name: str, waited: float) -> NoPlanner:
-        domain = os.environ.get("ROS_DOMAIN_ID", "0")
-        return NoPlanner(
-            f"no planner answers on {self._name(name)} in ROS domain {domain} (waited "
-            f"{waited:g} s): start one with `timely-llm serve`, or give its --namespace, or set "
-            "ROS_DOMAIN_ID"
-        )
+            raise no_planner(self._name("plan"), timeout)
 
     # Goals.
 
@@ -209,7 +210,7 @@ class PlannerClient:
         client = self._node.create_client(kind, name)
         try:
             if not self.wait(client.service_is_ready, timeout):
-                raise self._no_planner(name, timeout)
+                raise no_planner(self._name(name), timeout)
             future = client.call_async(request)
             if not self.wait(future.done, timeout):
                 raise PlannerError(f"{self._name(name)} did not answer within {timeout:g} s")
