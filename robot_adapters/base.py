@@ -54,7 +54,8 @@ class Adapter(Protocol):
     """One robot. Every method returns at once; whatever takes time is seen through ``poll``.
 
     ``now`` is the robot's clock in s. A method may raise: the executor then fails the call and
-    halts the robot. ``halt`` and ``hold`` must work in every state, repeatedly.
+    halts the robot. ``halt`` and ``hold`` must work in every state, repeatedly. A class that
+    derives from this one need not have the methods that have an answer here.
     """
 
     PARAMETERS: ClassVar[tuple[AdapterParameter, ...]]
@@ -65,11 +66,11 @@ class Adapter(Protocol):
 
         Called right before ``start`` with the evaluated arguments.
         """
-        ...
+        return None
 
     def travel(self, call: SkillCall) -> float:
         """How far the body would move, in m; counted against the skill set's travel bound."""
-        ...
+        return 0.0
 
     def start(self, call: SkillCall, now: float) -> None:
         """Begin the call. There is never more than one; ``poll`` follows at once."""
@@ -96,19 +97,25 @@ class Adapter(Protocol):
 
     def resume(self, now: float) -> None:
         """A planner is there (again): ends ``hold``; moves nothing."""
-        ...
+        return None
 
     def observe(self) -> str:
         """The scene as the robot sees it, as prompts have it: ``[cat x:0.48 y:0.5 ...]``."""
-        ...
+        return "[]"
 
     def diagnostics(self) -> Mapping[str, str]:
         """State for people: battery, pose, mode."""
-        ...
+        return {}
 
     def close(self, now: float) -> None:
         """The node ends: halt and let go of the robot. The one method that may take a second."""
-        ...
+        self.halt(now)
+
+
+#: What an adapter's class must have, and of these what has no answer in ``Adapter``. Its
+#: ``__init__`` takes the robot's id, the skills and the parameters, and sets ``skills``.
+PARTS = ("PARAMETERS", *sorted(name for name in vars(Adapter) if not name.startswith("_")))
+OWN = ("start", "poll", "next_poll", "halt", "hold")
 
 
 class Notice(enum.Enum):
@@ -128,10 +135,29 @@ class Notified(Protocol):
     def notice(self, notice: Notice, now: float) -> None: ...
 
 
+@runtime_checkable
+class Recoverable(Protocol):
+    """An adapter may have this method too: it has the robot's controller recover from a fault of
+    its own, and returns at once why it does not, or nothing. The node makes a service of it."""
+
+    def recover(self, now: float) -> str: ...
+
+
+@runtime_checkable
+class OnNode(Protocol):
+    """An adapter may have this method too: it is called once, before all others, with the robot's
+    ROS node, for topics and services of its own. What they call comes between the other methods,
+    never during one of them, so that no lock is needed."""
+
+    def attach(self, node: Any) -> None: ...
+
+
 #: Adapters by name: ``module:class``. Imported when asked for, so that no SDK is needed unused.
 ADAPTERS: dict[str, str] = {
     "simulated": "robot_adapters.simulated:SimulatedAdapter",
     "tello": "robot_adapters.tello:TelloAdapter",
+    "indy7": "robot_adapters.indy7:Indy7Adapter",
+    "rover": "robot_adapters.rover:RoverAdapter",
 }
 
 
@@ -145,16 +171,22 @@ def nearest(name: str, known: Any) -> str:
 def adapter_class(name: str) -> type:
     """The adapter class of a registered name, or of ``module:class`` for one of your own.
 
-    Raises AdapterError for an unknown name and for a module that cannot be imported.
+    Raises AdapterError for an unknown name, a module that cannot be imported, and a class that
+    lacks a part of the protocol.
     """
     path = name if ":" in name else ADAPTERS.get(name)
     if path is None:
         raise AdapterError(f"adapter: unknown name {name!r}; {nearest(name, ADAPTERS)}")
     module, _, attribute = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise AdapterError(f"adapter {name!r}: {error}") from error
+    missing = [part for part in PARTS if not hasattr(found, part)]
+    missing += [part for part in OWN if getattr(found, part, None) is getattr(Adapter, part)]
+    if missing:
+        raise AdapterError(f"adapter {name!r}: {attribute} lacks {', '.join(missing)}")
+    return found
 
 
 def make_adapter(name: str, robot_id: str, skills: SkillSet, **parameters: Any) -> Adapter:

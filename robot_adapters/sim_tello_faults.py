@@ -1,8 +1,12 @@
-"""Faults of a simulated Tello: what they are called, and how they are asked for. Pure."""
+"""Faults of a simulated Tello: what they are called, and how they are asked for. Pure.
+
+``parse_fault`` reads those of other simulated robots too, with their own ``kinds``.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from robot_adapters.base import nearest
@@ -13,7 +17,7 @@ class FaultError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
     """``default`` is the value where none is given; None: it must be."""
 
     words: str
@@ -23,13 +27,13 @@ class _Kind:
 
 
 KINDS = {
-    "silence": _Kind("the next N motions are carried out, but not answered", 1, 1000, 1),
-    "late": _Kind("the next motion is answered S s late", default=None),
-    "joystick": _Kind("the next motion is refused: error Not joystick", 1, 1, 1),
-    "imu": _Kind("the next motion is refused: error No valid imu", 1, 1, 1),
-    "motor": _Kind("in the middle of the next motion the motors stop", 1, 1, 1),
-    "loss": _Kind("for S s nothing gets through in either direction", default=None),
-    "battery": _Kind("the battery is at P percent", 0, 100, None),
+    "silence": Kind("the next N motions are carried out, but not answered", 1, 1000, 1),
+    "late": Kind("the next motion is answered S s late", default=None),
+    "joystick": Kind("the next motion is refused: error Not joystick", 1, 1, 1),
+    "imu": Kind("the next motion is refused: error No valid imu", 1, 1, 1),
+    "motor": Kind("in the middle of the next motion the motors stop", 1, 1, 1),
+    "loss": Kind("for S s nothing gets through in either direction", default=None),
+    "battery": Kind("the battery is at P percent", 0, 100, None),
 }
 _WORDS = {"joystick": "error Not joystick", "imu": "error No valid imu"}
 _FORM = re.compile(r"([a-z]+)(?:=([0-9]+(?:\.[0-9]+)?))?(?:@([0-9]+(?:\.[0-9]+)?))?")
@@ -46,15 +50,15 @@ class Fault:
     text: str = ""
 
 
-def parse_fault(text: str) -> Fault:
+def parse_fault(text: str, kinds: Mapping[str, Kind] = KINDS) -> Fault:
     """``KIND``, ``KIND=VALUE``, either with ``@SECONDS``. ``FaultError`` names what is wrong."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise FaultError(f"fault {text!r}: must be KIND, KIND=VALUE or KIND=VALUE@SECONDS")
     name, value, at = match.groups()
-    kind = KINDS.get(name)
+    kind = kinds.get(name)
     if kind is None:
-        raise FaultError(f"fault {name!r} is unknown; {nearest(name, KINDS)}")
+        raise FaultError(f"fault {name!r} is unknown; {nearest(name, kinds)}")
     if value is None and kind.default is None:
         raise FaultError(f"fault {name!r} needs a value: {kind.words}")
     number = kind.default if value is None else float(value)

@@ -1,7 +1,8 @@
 """Resolves requirements/*.in into the lock files requirements/*.txt.
 
 Each lock file holds the full closure of its .in file, one exact version per package, the same
-in every file. They are installed with `pip install --no-deps`: see LEFT_OUT.
+in every file but those of APART. They are installed with `pip install --no-deps`: see LEFT_OUT.
+`python scripts/lock.py indy` resolves only that one of APART, against the others as they are.
 """
 
 import json
@@ -15,6 +16,8 @@ from packaging.utils import canonicalize_name
 
 FOLDER = Path(__file__).resolve().parent.parent / "requirements"
 LOCKS = ("base", "ros", "build", "vllm-cpu", "robots", "dev")
+# Environments of their own, whose pins fit no other: resolved alone, with the ROS of ros.txt.
+APART = ("indy",)
 LEFT_OUT = {
     # Their builds on the index are CUDA builds for another torch: importing transformers fails.
     "torchaudio",
@@ -71,7 +74,7 @@ def read_roots(name: str) -> list[Requirement]:
 def resolve(roots: list[Requirement]) -> dict[str, dict]:
     """Metadata by canonical name of everything that the roots need, resolved together."""
     opened = [root for root in roots if canonicalize_name(root.name) in WITHOUT_LEFT_OUT]
-    packages = pip_report("--no-deps", *map(str, opened))
+    packages = pip_report("--no-deps", *map(str, opened)) if opened else []
     wanted = [str(root) for root in roots if root not in opened]
     wanted += [str(needed) for package in packages for needed in requirements_of(package, set())]
     packages += pip_report(*wanted)
@@ -90,17 +93,34 @@ def closure(roots: list[Requirement], packages: dict[str, dict]) -> set[str]:
     return {name for name, _ in found}
 
 
-def main() -> None:
+def write_lock(name: str, roots: list[Requirement], packages: dict[str, dict]) -> None:
+    lines = [f"# Locked from {name}.in by `make lock`; install with --no-deps."]
+    for package in sorted(closure(roots, packages)):
+        # Without the local part (+cpu): an index lists its builds with or without it.
+        version = re.sub(r"\+.*", "", packages[package]["version"])
+        lines.append(f"{package}=={version}")
+    (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n")
+
+
+def lock_together() -> None:
     roots = {name: read_roots(name) for name in LOCKS}
     packages = resolve([root for group in roots.values() for root in group])
     for name, group in roots.items():
-        lines = [f"# Locked from {name}.in by `make lock`; install with --no-deps."]
-        for package in sorted(closure(group, packages)):
-            # Without the local part (+cpu): an index lists its builds with or without it.
-            version = re.sub(r"\+.*", "", packages[package]["version"])
-            lines.append(f"{package}=={version}")
-        (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n")
+        write_lock(name, group, packages)
+
+
+def lock_apart(name: str) -> None:
+    locked = (FOLDER / "ros.txt").read_text().splitlines()
+    roots = [Requirement(line) for line in locked if line.startswith("ros-")] + read_roots(name)
+    write_lock(name, roots, resolve(roots))
+
+
+def main(names: list[str]) -> None:
+    if not names:
+        lock_together()
+    for name in names or APART:
+        lock_apart(name)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

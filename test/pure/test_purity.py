@@ -18,12 +18,14 @@ EDGES = (
     "robot_adapters/node",
     "robot_adapters/tello",
     "robot_adapters/indy7",
+    "robot_adapters/rover.py",
 )
 
 # Libraries and standard modules of the edges.
 FORBIDDEN = {
     *("rclpy", "launch", "launch_ros", "ament_index_python", "rosidl_runtime_py", "rosbags"),
     *("builtin_interfaces", "std_msgs", "std_srvs", "diagnostic_msgs", "unique_identifier_msgs"),
+    *("geometry_msgs", "nav_msgs"),
     *("vllm", "torch", "transformers", "xgrammar", "djitellopy", "neuromeka", "grpc"),
     *("time", "datetime", "threading", "_thread", "asyncio", "multiprocessing", "concurrent"),
     *("subprocess", "socket", "selectors", "signal", "sched", "uuid", "secrets"),

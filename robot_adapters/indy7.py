@@ -1,0 +1,212 @@
+"""The adapter of a Neuromeka Indy7 arm: skills, limits, what is told of it.
+
+``docs/indy7.md`` is its manual. It looks, and returns at once: what is asked of the controller is
+decided in ``indy7_arm.py``, and goes over the network in ``indy7_link.py``, which needs the SDK and
+is imported when an arm is made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from robot_adapters.base import AdapterError, AdapterParameter, Notice, Progress
+from robot_adapters.indy7_arm import LOOK_BUSY, Arm
+from robot_adapters.indy7_cell import Cell, load_cell
+from robot_adapters.indy7_parameters import PARAMETERS
+from robot_adapters.indy7_skills import SAYS, SIGHTS, WAITS, Skills, misfits
+from robot_adapters.indy7_steps import Settings
+from robot_adapters.indy7_words import STATES
+from timely_llm.messages import SkillCall
+from timely_llm.paths import share
+from timely_llm.skills import Skill, SkillSet, Value
+
+POLL_BUSY, POLL_IDLE = 0.02, 0.1  # s, between two looks at what was answered
+LAST_WORDS = 1.0  # s, that the end may take
+UNMOVED = (WAITS, SAYS, "is_visible")
+
+
+@dataclass(slots=True)
+class _Call:
+    """The call in progress; one that asks nothing of the arm only takes its time."""
+
+    started: float
+    expected: float
+    value: Value | None
+    moves: bool
+
+
+class Indy7Adapter:
+    """``Adapter`` in ``base.py`` documents the methods."""
+
+    PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = PARAMETERS
+
+    def __init__(self, robot_id: str, skills: SkillSet, **given: Any) -> None:
+        values = {parameter.name: parameter.default for parameter in self.PARAMETERS} | given
+        self.skills = skills
+        if faults := misfits(skills):
+            raise AdapterError(f"skill set {skills.kind!r}: {faults[0]}")
+        self.actions = Skills(find_cell(values["cell"]))
+        same = ("stop_category", "speed", "acceleration", "link_timeout", "start_timeout")
+        self.arm = Arm(Settings(**{name: values[name] for name in same}))
+        self._link = _connect(values["host"], values["index"], values["call_timeout"])
+        self._call: _Call | None = None
+        self._last = Progress(done=True)
+        self._now = 0.0
+        self._said = self._error = ""
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def check(self, call: SkillCall) -> str | None:
+        skill, values = self._parsed(call)
+        if skill.role == "probe":
+            return "the arm cannot answer: run its node with probes:=planner"
+        if skill.long_name in UNMOVED:
+            return None
+        return self.arm.trouble(self._now) or self.actions.refusal(skill, values, self.arm.look) \
+            or None  # fmt: skip
+
+    def travel(self, call: SkillCall) -> float:
+        if self.arm.look is None:
+            return 0.0
+        return self.actions.travel(*self._parsed(call), self.arm.look)
+
+    def start(self, call: SkillCall, now: float) -> None:
+        self._now = now
+        skill, values = self._parsed(call)
+        expected = max(0.0, call.expected_duration)
+        value = self.actions.sees(str(values[0])) if skill.long_name in SIGHTS else None
+        if skill.long_name == SAYS:
+            self._said = str(values[0])
+        plan = self.actions.plan(skill, values)
+        if plan is None:
+            expected = float(values[0]) if skill.long_name == WAITS else 0.0
+        self._call = _Call(now, expected, value, plan is not None)
+        if plan is not None:
+            self.arm.begin(plan, now)
+            self._send()
+
+    def poll(self, now: float) -> Progress:
+        self._now = now
+        self._exchange(self._link.answers(), now)
+        if self._call is not None:
+            self._last = self._progress(self._call, now)
+            if self._last.done:
+                self._call = None
+        if self._last.error:
+            self._error = self._last.error
+        return self._last
+
+    def _progress(self, call: _Call, now: float) -> Progress:
+        elapsed = now - call.started
+        remaining = max(0.0, call.expected - elapsed)
+        if not call.moves:
+            done = elapsed >= call.expected
+            return Progress(done, call.value if done else None, "", elapsed, remaining)
+        if self.arm.error is None:
+            return Progress(False, elapsed=elapsed, remaining=remaining)
+        value = None if self.arm.error else call.value
+        return Progress(True, value, self.arm.error, elapsed)
+
+    def next_poll(self, now: float) -> float | None:
+        busy = self._call is not None or self.arm.busy
+        return now + (POLL_BUSY if busy else POLL_IDLE)
+
+    # ---- without calls -------------------------------------------------------------------------
+
+    def halt(self, now: float) -> None:
+        self._give_up(now)
+        self.arm.drop(now)
+        self._send()
+
+    def hold(self, now: float) -> None:
+        if self._call is not None:
+            self.halt(now)
+
+    def resume(self, now: float) -> None:
+        """An arm that holds stands still; there is nothing to end."""
+
+    def notice(self, notice: Notice, now: float) -> None:
+        """``Notified`` in ``base.py``: a stop is said whatever the arm seems to do."""
+        if notice is Notice.STOPPED:
+            self.arm.stop(now)
+            self._send()
+
+    def recover(self, now: float) -> str:
+        """``Recoverable`` in ``base.py``."""
+        self._exchange(self._link.answers(), now)
+        reason = self.arm.recover(now)
+        self._send()
+        return reason
+
+    def observe(self) -> str:
+        return self.actions.scene()
+
+    def diagnostics(self) -> Mapping[str, str]:
+        look, silence = self.arm.look, self.arm.silence(self._now)
+        facts = {"state": self.arm.trouble(self._now) or STATES.get(look.op_state, "")}
+        if look is not None:
+            facts["joints"] = " ".join(f"{angle:.1f}" for angle in look.joints) + " deg"
+            facts["tool"] = "x {:.0f} y {:.0f} z {:.0f} mm, u {:.0f} v {:.0f} w {:.0f} deg".format(
+                *look.tool
+            )
+        told = {
+            "holds": self.actions.holds,
+            "silence": "" if silence is None else f"{silence:.1f} s",
+            "recovery": self.arm.recovery,
+            "said": self._said,
+            "last error": self._error,
+        }
+        return facts | {name: text for name, text in told.items() if text}
+
+    def close(self, now: float) -> None:
+        self.halt(now)
+        began = time.monotonic()
+        while self.arm.busy and (passed := time.monotonic() - began) < LAST_WORDS:
+            self._exchange(self._link.wait(LOOK_BUSY), now + passed)
+        self._link.close()
+
+    def _give_up(self, now: float) -> None:
+        self._now, self._call, self._last = now, None, Progress(done=True)
+
+    def _exchange(self, answers: Any, now: float) -> None:
+        for answer in answers:
+            self.arm.on_answer(*answer, now)
+        self.arm.tick(now)
+        self._send()
+
+    def _send(self) -> None:
+        for request in self.arm.requests:
+            self._link.submit(request)
+        self.arm.requests.clear()
+
+    def _parsed(self, call: SkillCall) -> tuple[Skill, tuple[Value, ...]]:
+        skill = self.skills[call.name]
+        return skill, tuple(skill.parse_values(call.evaluated))
+
+
+def find_cell(name: str) -> Cell:
+    """The cell of a bundled name, or of a file; ``AdapterError`` says why there is none."""
+    folder = share("config", "cells")
+    known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+    if not name:
+        raise AdapterError(f"parameter 'cell' must be given: a file, or one of {known}")
+    bundled = folder / f"{name}.yaml"
+    path = bundled if "/" not in name and bundled.is_file() else Path(name).expanduser()
+    if not path.is_file():
+        raise AdapterError(f"parameter 'cell': there is no file {name!r} (bundled: {known})")
+    return load_cell(path)
+
+
+def _connect(host: str, index: int, timeout: float) -> Any:
+    try:
+        from robot_adapters.indy7_link import IndyLink
+    except ImportError as error:
+        raise AdapterError(
+            f"adapter 'indy7' needs the package neuromeka, in an environment of its own "
+            f"(`make indy`; docs/indy7.md): {error}"
+        ) from error
+    return IndyLink(host, index, timeout)

@@ -1,0 +1,333 @@
+"""A simulated Indy7 controller: what it makes of the calls of its clients. Pure.
+
+Time comes in as ``now`` in s. ``indy7_simulator.py`` serves it by gRPC. As on the controller, a
+move is only queued by its call, and begins a little later; until then the motion data are those of
+the last one. Operation states are numbered as the controller's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robot_adapters.indy7_cell import Cell, Object
+from robot_adapters.sim_indy_arm import (
+    HOME,
+    Joints,
+    Unreachable,
+    Way,
+    joint_way,
+    joints_for,
+    straight_way,
+    tool,
+    within_limits,
+)
+from robot_adapters.sim_indy_faults import Fault, FaultError, parse_fault
+
+VIOLATE, IDLE, MOVING, COLLISION, STOP_AND_OFF = 2, 5, 6, 8, 9
+STATES = {VIOLATE: "VIOLATE", IDLE: "IDLE", MOVING: "MOVING", COLLISION: "COLLISION",
+          STOP_AND_OFF: "STOP_AND_OFF"}  # fmt: skip
+QUEUE_DELAY = 0.05  # s, from a move's answer to its beginning
+STOP_TIME = (0.05, 0.2, 0.2)  # s to stand still, by category: brakes, slow and brakes, slow
+MAX_QUEUE = 100
+FINGERS = 20.0  # mm, how far off the gripper may close and still hold a thing
+OK, REFUSED = 0, -1
+
+Reply = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Motion:
+    """``ends`` early with ``trouble`` (VIOLATE, COLLISION, IDLE for no word), if there is some."""
+
+    number: int
+    way: Way
+    begins: float
+    ends: float
+    trouble: int = 0
+
+    def share(self, now: float) -> float:
+        return (now - self.begins) / self.way.duration if self.way.duration else 1.0
+
+
+class SimIndy:
+    """One arm. ``cell`` is what it stands in, if there is more than air.
+
+    ``log`` holds what was asked (``<``), refused (``>``) and what happened (``*``), with times.
+    """
+
+    def __init__(self, cell: Cell | None = None, home: Joints = HOME) -> None:
+        self.cell = cell
+        self.op_state = IDLE
+        self.violation: tuple[int, int, str] = (0, 0, "")  # code, joint, words
+        self.holds = ""
+        self.outputs: dict[int, int] = {}
+        self.log: deque[tuple[float, str, str]] = deque(maxlen=10_000)
+        self._home = self._joints = home
+        self._now = 0.0
+        self._current: _Motion | None = None
+        self._queue: list[Way] = []
+        self._moves = 0
+        self._reached = True
+        self._stopping: tuple[Joints, Joints, float, float, int] | None = None
+        self._timed: list[Fault] = []  # still to come
+        self._waiting: list[Fault] = []  # each for the next call that it concerns
+        self._until = {"hang": -math.inf, "loss": -math.inf}
+
+    # ---- calls ---------------------------------------------------------------------------------
+
+    def move(
+        self, kind: str, target: Sequence[float], now: float, speed: float = 15.0,
+        acceleration: float = 100.0, time: float = 0.0, relative: bool = False,
+    ) -> Reply:  # fmt: skip
+        """``joint`` or ``line``, in percent of the full speed, or in ``time`` s."""
+        self.advance(now)
+        words = ", ".join(f"{value:.4g}" for value in target)
+        self.log.append((now, "<", f"{kind} {words}"))
+        if self.op_state not in (IDLE, MOVING) or self._stopping:
+            return self._refuse(f"not ready to move: {STATES[self.state(now)]}", now)
+        if len(self._queue) >= MAX_QUEUE:
+            return self._refuse("the motion queue is full", now)
+        if self._take("reject"):
+            return self._refuse("invalid motion parameter", now)
+        try:
+            way = self._way(kind, target, speed, acceleration, time, relative)
+        except Unreachable as reason:
+            return self._refuse(f"inverse kinematics failed: {reason}", now)
+        if not self._take("drop"):
+            self._queue.append(way)
+            if self._current is None:
+                self._begin_next(now)
+        return OK, "accepted"
+
+    def stop(self, category: int, now: float) -> Reply:
+        self.advance(now)
+        self.log.append((now, "<", f"stop {category}"))
+        self._queue.clear()
+        if self._current is not None:
+            here = self._current.way.at(self._current.share(now))
+            span = STOP_TIME[category]
+            there = self._current.way.at(self._current.share(now + span / 2))
+            self._stopping = (here, there, now, now + span, category)
+            self._current, self._reached = None, False
+        elif category < 2 and self.op_state == IDLE:
+            self.op_state = STOP_AND_OFF
+        return OK, "stopped"
+
+    def recover(self, now: float) -> Reply:
+        self.advance(now)
+        self.log.append((now, "<", "recover"))
+        if self.op_state not in (VIOLATE, COLLISION, STOP_AND_OFF):
+            return self._refuse(f"nothing to recover from: {STATES[self.op_state]}", now)
+        self.op_state, self.violation = IDLE, (0, 0, "")
+        self._event(now, "recovered")
+        return OK, "recovered"
+
+    def operate(self, method: str, arguments: Mapping[str, Any], now: float) -> Reply:
+        """An output, a tool or the gripper: ``method`` of the SDK."""
+        self.advance(now)
+        self.log.append((now, "<", f"{method} {list(arguments.values())}"))
+        if self._take("output"):
+            return self._refuse("device error", now)
+        if method == "set_do":
+            self.outputs.update(arguments["do_signal_list"])
+        gripper = self.cell.gripper if self.cell else None
+        if gripper and (method, dict(arguments)) == (gripper.close[0], dict(gripper.close[1])):
+            self._grip(now)
+        elif gripper and (method, dict(arguments)) == (gripper.open[0], dict(gripper.open[1])):
+            self._release(now)
+        elif method != "set_do":
+            return self._refuse(f"{method}: unknown", now)
+        return OK, ""
+
+    def inputs(self) -> dict[int, int]:
+        """Digital inputs by address."""
+        sensor = self.cell.gripper.sensor if self.cell else None
+        return {} if sensor is None else {sensor[0]: int(bool(self.holds) == sensor[1])}
+
+    # ---- what it tells -------------------------------------------------------------------------
+
+    def joints(self, now: float) -> Joints:
+        self.advance(now)
+        if self._stopping is not None:
+            here, there, begins, ends, _ = self._stopping
+            share = min(1.0, (now - begins) / (ends - begins))
+            return tuple(a + (b - a) * share for a, b in zip(here, there, strict=True))
+        return self._current.way.at(self._current.share(now)) if self._begun(now) else self._joints
+
+    def motion(self, now: float) -> dict[str, Any]:
+        """As ``get_motion_data`` has it."""
+        self.advance(now)
+        moving, stopping = self._begun(now), self._stopping is not None
+        share = self._current.share(now) if moving else float(self._reached)
+        return {
+            "is_in_motion": moving or stopping,
+            "is_target_reached": self._reached and not moving,
+            "is_stopping": stopping,
+            "has_motion": moving or stopping,
+            "motion_id": self._moves,
+            "motion_queue_size": len(self._queue),
+            "traj_progress": round(100 * share),
+        }
+
+    def state(self, now: float) -> int:
+        self.advance(now)
+        moving = self._begun(now) or self._stopping is not None
+        return MOVING if moving and self.op_state == IDLE else self.op_state
+
+    # ---- faults --------------------------------------------------------------------------------
+
+    def ask(self, text: str, now: float) -> Reply:
+        """A fault, in so many s where it has a time: ``collision``, ``loss=2@5``."""
+        try:
+            fault = parse_fault(text)
+        except FaultError as error:
+            return REFUSED, str(error)
+        self.inject(replace(fault, at=now + fault.at if fault.at > 0 else 0.0), now)
+        return OK, ""
+
+    def inject(self, fault: Fault, now: float) -> None:
+        self.advance(now)
+        if fault.at > now:
+            self._timed.append(fault)
+        else:
+            self._begin_fault(fault, now)
+
+    def lost(self, now: float) -> bool:
+        """Nothing gets through."""
+        self.advance(now)
+        return now < self._until["loss"]
+
+    def silent(self, now: float) -> bool:
+        """Calls are not answered."""
+        return self.lost(now) or now < self._until["hang"]
+
+    def take(self, *kinds: str) -> Fault | None:
+        """For who serves it: the first fault of these kinds that waits; it waits no more."""
+        return self._take(*kinds)
+
+    # ---- time ----------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> None:
+        """Let everything happen that happens until ``now``, in order."""
+        while True:
+            times = [fault.at for fault in self._timed]
+            times += [self._current.ends] if self._current else []
+            times += [self._stopping[3]] if self._stopping else []
+            at = min(times, default=math.inf)
+            if at > now:
+                break
+            self._happen(at)
+        self._now = max(now, self._now)
+
+    def next_event(self) -> float | None:
+        times = [fault.at for fault in self._timed]
+        times += [self._current.ends] if self._current else []
+        return min(times, default=None)
+
+    def _happen(self, now: float) -> None:
+        due = [fault for fault in self._timed if fault.at <= now]
+        self._timed = [fault for fault in self._timed if fault.at > now]
+        for fault in due:
+            self._begin_fault(fault, now)
+        if self._stopping is not None and self._stopping[3] <= now:
+            _, self._joints, _, _, category = self._stopping
+            self._stopping = None
+            if category < 2:
+                self.op_state = STOP_AND_OFF
+            self._event(now, "stands still")
+        elif self._current is not None and self._current.ends <= now:
+            self._arrive(self._current, now)
+
+    def _arrive(self, motion: _Motion, now: float) -> None:
+        self._joints, self._current = motion.way.at(motion.share(now)), None
+        self._reached = not motion.trouble
+        if motion.trouble in (VIOLATE, COLLISION):
+            self.op_state = motion.trouble
+            self._queue.clear()
+            self.violation = {
+                VIOLATE: (0x20, 2, "joint 3 exceeds its velocity limit"),
+                COLLISION: (0x40, 1, "collision detected at joint 2"),
+            }[motion.trouble]
+            self._event(now, self.violation[2])
+        elif self._queue:
+            self._begin_next(now)
+
+    def _begin_next(self, now: float) -> None:
+        way, begins = self._queue.pop(0), now + QUEUE_DELAY
+        trouble = self._take("collision", "violation", "short")
+        kinds = {"collision": COLLISION, "violation": VIOLATE, "short": IDLE}
+        length = way.duration / 2 if trouble else way.duration
+        self._moves += 1
+        self._current = _Motion(
+            self._moves, way, begins, begins + length, kinds[trouble.kind] if trouble else 0
+        )
+
+    def _begun(self, now: float) -> bool:
+        return self._current is not None and now >= self._current.begins
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def _way(
+        self, kind: str, target: Sequence[float], speed: float, acceleration: float, time: float,
+        relative: bool,
+    ) -> Way:  # fmt: skip
+        begin = self._queue[-1].end if self._queue else (
+            self._current.way.end if self._current else self._joints
+        )  # fmt: skip
+        if len(target) != 6:
+            raise Unreachable(f"a target has 6 numbers, not {len(target)}")
+        if not (0 < speed <= 100 and 0 < acceleration <= 900 and time >= 0):
+            raise Unreachable("speed is 1 to 100 %, acceleration 1 to 900 %")
+        start = begin if kind == "joint" else tool(begin)
+        goal = [a + b for a, b in zip(start, target, strict=True)] if relative else target
+        if kind == "joint":
+            way = joint_way(begin, within_limits(goal), speed, acceleration)
+        else:
+            way = straight_way(begin, joints_for(goal, begin), speed, acceleration)
+        return replace(way, duration=time) if time else way
+
+    def _grip(self, now: float) -> None:
+        x, y, z = tool(self.joints(now))[:3]
+        near = [thing for thing in self.cell if _between(thing, x, y, z)]
+        if near and not self.holds and not self._take("slip"):
+            self.holds = min(near, key=lambda t: math.dist(t.position, (x, y, z))).name
+            self._event(now, f"holds {self.holds}")
+
+    def _release(self, now: float) -> None:
+        if self.holds:
+            x, y, z = tool(self.joints(now))[:3]
+            thing = next(thing for thing in self.cell if thing.name == self.holds)
+            spot = (x, y, max(0.0, z - thing.grip))
+            self.cell, self.holds = self.cell.moved(thing.name, spot), ""
+            self._event(now, f"released {thing.name} at {x:.0f} {y:.0f} {spot[2]:.0f}")
+
+    def _begin_fault(self, fault: Fault, now: float) -> None:
+        self._event(now, f"fault: {fault.kind}")
+        if fault.kind in self._until:
+            self._until[fault.kind] = now + fault.value
+        else:
+            self._waiting += [fault] * (int(fault.value) if fault.kind in ("mute", "deaf") else 1)
+
+    def _take(self, *kinds: str) -> Fault | None:
+        for fault in self._waiting:
+            if fault.kind in kinds:
+                self._waiting.remove(fault)
+                return fault
+        return None
+
+    def _refuse(self, words: str, now: float) -> Reply:
+        self.log.append((now, ">", words))
+        return REFUSED, words
+
+    def _event(self, now: float, text: str) -> None:
+        self.log.append((now, "*", text))
+
+
+def _between(thing: Object, x: float, y: float, z: float) -> bool:
+    """Whether the thing is between fingers that close there."""
+    near = math.hypot(x - thing.position[0], y - thing.position[1]) <= FINGERS
+    return near and thing.position[2] <= z <= thing.top + 1e-6
