@@ -20,6 +20,7 @@ from timely_llm.command.exit_status import (
 from timely_llm.command.profile import profile
 from timely_llm.command.record import record
 from timely_llm.command.replay import replay
+from timely_llm.command.report import report
 from timely_llm.command.serve import serve
 from timely_llm.command.sim import sim_tello
 from timely_llm.command.top import top
@@ -56,6 +57,7 @@ app.command("sim-tello")(sim_tello)
 app.command()(profile)
 app.command()(record)
 app.command()(replay)
+app.command()(report)
 
 
 def status_of(error: Exception) -> int | None:
