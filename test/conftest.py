@@ -1,6 +1,10 @@
 """Settings that every test shares."""
 
+import fcntl
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,13 +28,16 @@ settings.load_profile(
 )
 
 SLOWEST_FIRST = ("ros", "launch", "engine", "robots", "live", "pure")
-SDK_PORTS = ("test_tello", "test_sim_tello_udp")  # the SDK's port is one for the whole machine
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several workers run the tests (pytest-xdist), a file's are run by one of them."""
+    """Where several workers run the tests (pytest-xdist), the long files are not the last."""
     items.sort(key=lambda item: SLOWEST_FIRST.index(item.path.parent.name))
-    for item in items:
-        group = "SDK ports" if item.path.stem.startswith(SDK_PORTS) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture(scope="module")
+def sdk_ports() -> Iterator[None]:
+    """The ports that a robot's SDK fixes are there once on a machine: one file has them."""
+    with Path(tempfile.gettempdir(), "timely_llm_sdk_ports.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

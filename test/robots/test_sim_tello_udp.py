@@ -22,6 +22,8 @@ from timely_llm.fleet_file import load_fleet
 from timely_llm.paths import share
 from timely_llm.script_file import load_script
 
+pytestmark = pytest.mark.usefixtures("sdk_ports")
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 20.0  # s
 _blocks = itertools.count(1)

@@ -16,6 +16,8 @@ from robot_adapters.tello_link import GivenUp, _claim_ports
 from timely_llm.messages import ExecutionState
 from timely_llm.skills import SkillSet
 
+pytestmark = pytest.mark.usefixtures("sdk_ports")
+
 State = ExecutionState
 
 

@@ -20,6 +20,8 @@ from robot_adapters.tello_simulator import TelloSimulator
 from timely_llm.messages import ErrorCode
 from timely_llm.paths import share
 
+pytestmark = pytest.mark.usefixtures("sdk_ports")
+
 pytest.importorskip("djitellopy", reason="djitellopy is not installed")
 
 FACTOR = 4.0  # the drone's time runs so much faster
