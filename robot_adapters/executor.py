@@ -46,6 +46,7 @@ class RobotExecutor:
         self._planner = ""  # instance that the session is of
         self._heard = 0.0
         self._plan: PlanRun | None = None
+        self._last = (NO_PLAN, 0)  # the plan before, and the calls that were begun for it
 
     @property
     def plan_id(self) -> str:
@@ -169,7 +170,9 @@ class RobotExecutor:
     def _begin(self, segment: Segment, now: float) -> None:
         if self._plan:  # only a REPLACE gets here with another plan in progress
             self._drop("replaced", now, idle=False)
-        self._plan = PlanRun(segment.plan_id, self.adapter, self.timing, now)
+        before, calls = self._last
+        first_call = calls if before == segment.plan_id else 0  # planned anew: it goes on counting
+        self._plan = PlanRun(segment.plan_id, self.adapter, self.timing, now, first_call)
 
     def _feed(self, segment: Segment, now: float) -> None:
         plan = self._plan
@@ -267,6 +270,7 @@ class RobotExecutor:
     def _end(self, state: ExecutionState, now: float, idle: bool = True, **fields: Any) -> None:
         self._report(state, now, **fields)
         self._delivery.over(self._plan.plan_id, state)
+        self._last = (self._plan.plan_id, self._plan.next_call)
         self._plan = None
         if idle:
             self._notify(Notice.PLAN_OVER, now)

@@ -49,7 +49,9 @@ class PlanRun:
     """``step`` is the call in progress, None between two calls; ``question`` a probe's. ``opened``
     is the call of the plan that has a definition, while the robot does the calls of that."""
 
-    def __init__(self, plan_id: str, adapter: Adapter, timing: Timing, now: float) -> None:
+    def __init__(
+        self, plan_id: str, adapter: Adapter, timing: Timing, now: float, first_call: int = 0
+    ) -> None:
         self.plan_id = plan_id
         self.interpreter = Interpreter(adapter.skills)
         self.step: StartCall | None = None
@@ -61,7 +63,7 @@ class PlanRun:
         self._started = now
         self._step_started = now
         self._travel = 0.0
-        self._calls = 0  # of the plan that have ended
+        self._calls = first_call  # that have ended, with those of the goal's earlier plans
         self._call_started = now
 
     def open(self, step: Opened, now: float) -> None:
@@ -137,6 +139,11 @@ class PlanRun:
             return self._step_started + self.question.timeout
         expected = max(0.0, self.step.call.expected_duration)
         return self._step_started + self._timing.overtime * expected + self._timing.patience
+
+    @property
+    def next_call(self) -> int:
+        """The number behind those of all calls that were begun."""
+        return self._calls + (self.opened is not None or self.step is not None)
 
     def call_fields(self) -> dict[str, Any]:
         """The plan's call in progress, as ``Execution`` has it."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from timely_llm.horizon import Horizon
-from timely_llm.messages import ErrorCode, PlanGoal, PlanResult, SkillCall
+from timely_llm.messages import ErrorCode, FeedbackState, PlanGoal, PlanResult, SkillCall
 from timely_llm.utility import TimeUtility
 
 
@@ -31,9 +32,21 @@ class Move(Enum):
     SUSPEND = auto()
     EVICT = auto()
     FINISH = auto()
+    REPLAN = auto()
     STOP = auto()
     END = auto()
 
+
+FEEDBACK = {
+    State.QUEUED: FeedbackState.QUEUED,
+    State.WAITING: FeedbackState.WAITING,
+    State.RUNNING: FeedbackState.GENERATING,
+    State.SUSPENDED: FeedbackState.SUSPENDED,
+    State.EVICTED: FeedbackState.SUSPENDED,
+    State.WRITTEN: FeedbackState.EXECUTING,
+    State.STOPPING: FeedbackState.STOPPING,
+}
+"""How a goal's client is told of its state, before it has ended."""
 
 _IN_ENGINE = (State.WAITING, State.RUNNING, State.SUSPENDED, State.EVICTED)
 
@@ -49,6 +62,11 @@ MOVES: dict[tuple[State, Move], State] = {
     (State.RUNNING, Move.FINISH): State.WRITTEN,
     (State.SUSPENDED, Move.FINISH): State.WRITTEN,
     (State.EVICTED, Move.FINISH): State.WRITTEN,
+    # What was begun has failed on the robot: another plan is to be written for the same goal.
+    **{
+        (state, Move.REPLAN): State.WAITING
+        for state in (State.RUNNING, State.SUSPENDED, State.EVICTED, State.WRITTEN)
+    },
     **{(state, Move.STOP): State.STOPPING for state in (*_IN_ENGINE, State.WRITTEN)},
     **{(state, Move.END): State.ENDED for state in State if state is not State.ENDED},
 }
@@ -58,12 +76,35 @@ class IllegalMove(RuntimeError):
     """A move that the table does not have. A fault of ours, never of a goal or a robot."""
 
 
+class Done(NamedTuple):
+    """A call that succeeded, as a plan writes it, and what it returned (None: nothing)."""
+
+    call: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A plan that failed on its robot: what was sent of it, what was done, the call that failed
+    (empty: none did) and why, in the robot's words. ``written`` is all of its text, with the tokens
+    of its prompt and its own."""
+
+    plan: str
+    done: tuple[Done, ...]
+    failed: str
+    failure: str
+    written: str = ""
+    prompt_tokens: int = 0
+    tokens: int = 0
+
+
 @dataclass(slots=True)
 class Generation:
     """One goal's plan: how far it is written, sent and executed.
 
-    ``arrival`` is when its clock started, in s; ``segments`` are the texts sent so far, which
-    joined are a prefix of ``text``.
+    ``arrival`` is when its clock started, in s. ``segments`` are the texts sent so far; those from
+    ``first_index`` on, joined, are a prefix of ``text``. The earlier ones are of ``attempts``,
+    plans for the same goal that have failed: the present one is ``asked`` for since then, in s.
     """
 
     plan_id: str
@@ -75,9 +116,10 @@ class Generation:
     replaces: bool = False  # the first segment takes the robot from another plan
     replaced: Generation | None = None  # that plan, while it still has the robot
     later: TimeUtility = field(init=False)  # of the segments behind the first
+    attempts: list[Attempt] = field(default_factory=list)
+    asked: float = field(init=False)
 
     # Written in the engine.
-    submitted: bool = False
     begun: bool = False
     text: list[str] = field(default_factory=list)
     prompt_tokens: int = 0
@@ -93,17 +135,19 @@ class Generation:
 
     # Sent to the robot.
     segments: list[str] = field(default_factory=list)
+    first_index: int = 0
     withheld: list[str] = field(default_factory=list)  # cut, but sent only with the whole plan
     withheld_calls: list[SkillCall] = field(default_factory=list)
     unacknowledged: dict[int, float] = field(default_factory=dict)  # index: sent at, s
     taken: bool = False  # the robot has received a segment
     response_time: float = -1.0
+    slowest_response: float = -1.0  # of this and the earlier attempts
 
     # Executed.
     horizon: Horizon = field(default_factory=Horizon)
     execution_time: float = 0.0  # s, of the calls that are over
     elapsed: float = 0.0  # s, of the call in progress, as last reported
-    history: list[str] = field(default_factory=list)
+    history: list[Done] = field(default_factory=list)
     value: str = ""
 
     # Why and until when it is STOPPING.
@@ -113,6 +157,7 @@ class Generation:
 
     def __post_init__(self) -> None:
         self.later = self.utility.continuation()
+        self.asked = self.arrival
 
     def move(self, move: Move) -> None:
         """Change the state as the table says, or raise ``IllegalMove`` and change nothing."""
@@ -126,6 +171,37 @@ class Generation:
         self.execution_time += elapsed
         self.elapsed = 0.0
 
+    def starts(self, now: float) -> None:
+        """The goal's clock starts."""
+        self.arrival = self.asked = now
+
+    def replan(self, attempt: Attempt, number: int, now: float) -> None:
+        """What was begun has failed: the same goal is planned anew, as one that arrives now."""
+        self.move(Move.REPLAN)
+        self.attempts.append(attempt)
+        self.number, self.asked, self.begun = number, now, False
+        self.first_token = self.last_token = self.predicted = -1.0
+        self.prompt_tokens = self.uncached = self.tokens = self.segment_tokens = 0
+        self.predict_at, self.first_index = 0, len(self.segments)
+        self.taken, self.value, self.elapsed = False, "", 0.0
+        for pieces in (self.text, self.withheld, self.withheld_calls, self.step_times):
+            pieces.clear()
+        self.history.clear()
+        self.unacknowledged.clear()
+        self.horizon = Horizon()
+
+    @property
+    def unsent(self) -> bool:
+        """Nothing of the present plan is on its way to the robot: it does nothing for it."""
+        return len(self.segments) == self.first_index
+
+    def responded(self, now: float) -> None:
+        """The first segment of the present plan is sent."""
+        response = now - self.asked
+        if self.response_time < 0:
+            self.response_time = response
+        self.slowest_response = max(self.slowest_response, response)
+
     @property
     def in_engine(self) -> bool:
         return self.state in _IN_ENGINE
@@ -136,20 +212,23 @@ class Generation:
 
     def result(self, code: ErrorCode, error: str, now: float) -> PlanResult:
         """The goal's result at ``now``. Waiting is the time since the clock started that the robot
-        did not spend executing (TimelyLLM, section 7.1)."""
+        did not spend executing (TimelyLLM, section 7.1). The utility is that of the slowest
+        response of all attempts."""
         waited, executed = now - self.arrival, self.execution_time + self.elapsed
-        response = self.response_time if self.response_time >= 0 else waited
+        response = max(self.slowest_response, now - self.asked if self.unsent else 0.0)
+        texts = [attempt.written for attempt in self.attempts] + ["".join(self.text)]
         return PlanResult(
             plan_id=self.plan_id,
             error_code=code,
             error_msg=error,
-            plan="".join(self.text),
+            plan="\n".join(text for text in texts if text),
             value=self.value,
             num_segments=len(self.segments),
             response_time=self.response_time,
             waiting_time=max(0.0, waited - executed),
             execution_time=executed,
             utility=self.utility(response),
-            prompt_tokens=self.prompt_tokens,
-            generated_tokens=self.tokens,
+            prompt_tokens=self.prompt_tokens + sum(old.prompt_tokens for old in self.attempts),
+            generated_tokens=self.tokens + sum(old.tokens for old in self.attempts),
+            replans=len(self.attempts),
         )

@@ -50,6 +50,11 @@ def urgency_of(goal: PlanGoal) -> Urgency:
     return goal.urgency if goal.urgency is not Urgency.UNSPECIFIED else Urgency.NORMAL
 
 
+def replans_of(goal: PlanGoal) -> int:
+    """How often the goal may be planned anew; ``REPLAN`` without a number means once."""
+    return goal.max_replans or int(goal.on_failure is OnFailure.REPLAN)
+
+
 def check_goal(goal: PlanGoal, limits: Limits) -> None:
     """``Refused`` with ``INVALID_GOAL``, naming the field and the limit, unless the goal is sound.
 
@@ -69,7 +74,5 @@ def check_goal(goal: PlanGoal, limits: Limits) -> None:
         value = getattr(goal, name)
         if not math.isfinite(value) or value < 0:
             refuse(f"{name} is {value} s: must be finite and at least 0 (0: none)")
-    if goal.on_failure is OnFailure.REPLAN:
-        refuse("on_failure is REPLAN, which this version does not offer: use ABORT")
     if goal.max_replans > limits.replans:
         refuse(f"max_replans is {goal.max_replans}: at most {limits.replans}")

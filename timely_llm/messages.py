@@ -85,6 +85,7 @@ class PlanEventType(IntEnum):
     REFUSED = 8
     RETURNED = 9
     ENDED = 10
+    REPLANNED = 11
 
 
 class FeedbackState(IntEnum):

@@ -46,7 +46,7 @@ def expected_response(
     """
     prompts, tokens, ahead = 0.0, own_tokens, 0
     for plan, robot in waiting:
-        if plan.segments or plan.utility.alpha > utility.alpha:
+        if not plan.unsent or plan.utility.alpha > utility.alpha:
             continue
         ahead += 1
         prompts += latency(0, plan.uncached, 0) if plan.uncached else 0.0

@@ -7,17 +7,19 @@ the same object; they differ in the engine, the clock, and who carries out the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from timely_llm import events as ev
-from timely_llm import intake, leaps, probes, registration, reports
+from timely_llm import intake, leaps, probes, reports
+from timely_llm.beside import with_others
 from timely_llm.counts import Counts, counts_of
 from timely_llm.cutting import Cut, MakeCutter
 from timely_llm.engine.base import Engine, EngineDead, EngineError, Leap, Output, StepResult
 from timely_llm.fleet import Fleet, Robot
 from timely_llm.generation import Generation, Move, State
 from timely_llm.goals import PlannerConfig
+from timely_llm.handlers import HANDLERS
 from timely_llm.latency_estimate import LatencyEstimate
 from timely_llm.messages import ErrorCode, PlanEventType
 from timely_llm.minispec import PlanError
@@ -29,20 +31,6 @@ from timely_llm.step_latency import StepLatency
 from timely_llm.views import sight_of, view_of
 
 RETRY = 0.005  # s, until the next turn where the engine could compute nothing
-
-_HANDLERS: dict[type, Callable[[Plans, ev.Event, float], None]] = {
-    ev.GoalArrived: intake.goal_arrived,
-    ev.GoalInvalid: intake.goal_invalid,
-    ev.GoalCanceled: intake.goal_canceled,
-    ev.Activate: intake.activate,
-    ev.Deactivate: intake.deactivate,
-    ev.ExecutionArrived: reports.execution_arrived,
-    ev.StopRobots: reports.stop_robots,
-    ev.KeepTimes: reports.keep_times,
-    ev.AskProbe: probes.ask_probe,
-    ev.RegisterRobot: registration.register_robot,
-    ev.UnregisterRobot: registration.unregister_robot,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +82,7 @@ class Planner:
 
     def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
         """Take in ``event``; returns what is to be done about it."""
-        _HANDLERS[type(event)](self.plans, event, now)
+        HANDLERS[type(event)](self.plans, event, now)
         return self.plans.drain()
 
     def run_once(self, now: float, until: float = -math.inf) -> Turn:
@@ -148,8 +136,7 @@ class Planner:
     # Schedule.
 
     def _schedule(self, now: float) -> Decision:
-        """The policy's choice, with the states that follow from it, and with the fixed prompts
-        that are still to be computed behind it."""
+        """The policy's choice, with the states that follow from it, and what else is computed."""
         plans = self.plans
         views = plans.views.all(self._view)
         decision = self.policy.choose(now, views, self._engine_state()) if views else Decision()
@@ -161,7 +148,7 @@ class Planner:
                 self._runs(plan, now)
             plans.views.touch(plan.plan_id)
         self._ran = decision.run
-        return self._with_probes(self._with_pins(decision))
+        return with_others(plans, decision, self.policy.untouched)
 
     def _changing(self, run: Sequence[str]) -> list[Generation]:
         """Who begins to run now and who no longer does, in order of arrival."""
@@ -170,31 +157,6 @@ class Planner:
         rest = [live[name] for name in self._ran if name in live and name not in chosen]
         end = [plan for plan in rest if plan.state is State.RUNNING]
         return sorted(begin + end, key=lambda plan: plan.number) if begin or end else []
-
-    def _with_pins(self, decision: Decision) -> Decision:
-        """Fixed prompts that are still to be computed go last, in chunks, and not beside the
-        prompts of others: no goal waits for a registration longer than one chunk."""
-        plans = self.plans
-        missing = plans.pins.missing
-        if not missing:
-            return decision
-        cold = tuple(p for p in decision.run if plans.writing[p].robot.pin in missing)
-        warm = tuple(p for p in decision.run if p not in cold)
-        budget = decision.prefill_budget
-        if not self.policy.untouched:
-            words = sum(plans.live[plan_id].uncached for plan_id in warm)
-            budget = words or plans.config.prefill_chunk
-        return replace(decision, run=warm + cold + missing, prefill_budget=budget)
-
-    def _with_probes(self, decision: Decision) -> Decision:
-        """Robots' questions go first: each of those robots stands still until it is answered."""
-        asked = self.plans.probes
-        if not asked:
-            return decision
-        budget = decision.prefill_budget
-        if budget is not None:
-            budget += sum(probe.uncached for probe in asked.values())
-        return replace(decision, run=(*asked, *decision.run), prefill_budget=budget)
 
     def _view(self, plan_id: str) -> View:
         plans = self.plans

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from timely_llm import events as ev
 from timely_llm.cutting import Cutter, MakeCutter, make_cutter
@@ -20,11 +21,10 @@ from timely_llm.engine.base import (
     PromptTooLong,
 )
 from timely_llm.fleet import Fleet, Robot
-from timely_llm.generation import Generation, Move, State
+from timely_llm.generation import FEEDBACK, Generation, Move, State
 from timely_llm.goals import PlannerConfig, urgency_of
 from timely_llm.messages import (
     ErrorCode,
-    FeedbackState,
     PlanEvent,
     PlanEventType,
     PlanFeedback,
@@ -37,15 +37,8 @@ from timely_llm.pins import Pins
 from timely_llm.prompts import PromptTemplate, TemplateError
 from timely_llm.views import Views
 
-_FEEDBACK = {
-    State.QUEUED: FeedbackState.QUEUED,
-    State.WAITING: FeedbackState.WAITING,
-    State.RUNNING: FeedbackState.GENERATING,
-    State.SUSPENDED: FeedbackState.SUSPENDED,
-    State.EVICTED: FeedbackState.SUSPENDED,
-    State.WRITTEN: FeedbackState.EXECUTING,
-    State.STOPPING: FeedbackState.STOPPING,
-}
+if TYPE_CHECKING:
+    from timely_llm.probes import Probe
 
 
 @dataclass(slots=True)
@@ -54,16 +47,6 @@ class Writing:
 
     robot: Robot
     cutter: Cutter
-
-
-@dataclass(slots=True)
-class Probe:
-    """A robot's question to the model: who asked, until when (s) it is of use, what is written."""
-
-    ticket: int
-    deadline: float
-    uncached: int  # prompt tokens that the engine has yet to compute
-    text: list[str] = field(default_factory=list)
 
 
 class Plans:
@@ -128,7 +111,7 @@ class Plans:
             ev.EmitFeedback(
                 PlanFeedback(
                     plan.plan_id,
-                    _FEEDBACK[plan.state],
+                    FEEDBACK[plan.state],
                     position,
                     max(0, len(plan.segments) - 1),
                     text,
@@ -148,35 +131,37 @@ class Plans:
 
     def start(self, plan: Generation, robot: Robot, now: float) -> None:
         """Start the plan's clock and hand it to the engine, unless it came too late for that."""
-        plan.arrival = now
+        plan.starts(now)
         if reason := reason_to_refuse(self, plan, robot):
             self.end(plan, ErrorCode.OVERLOADED, reason, now)
             return
         plan.move(Move.START)
+        code, error = self.submit(plan, robot, now)
+        if code is not ErrorCode.NONE:
+            self.end(plan, code, error, now)
+
+    def submit(self, plan: Generation, robot: Robot, now: float) -> tuple[ErrorCode, str]:
+        """Hand a plan that waits to the engine; or why that cannot be."""
         try:
-            self._submit(plan, robot)
-        except TemplateError as error:
-            self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
-            return
+            self._request(plan, robot)
         except EngineDead as error:
-            self.end(plan, ErrorCode.ENGINE_FAILED, str(error), now)
-            return
-        except EngineError as error:
-            self.end(plan, ErrorCode.INVALID_GOAL, str(error), now)
-            return
+            return ErrorCode.ENGINE_FAILED, str(error)
+        except (TemplateError, EngineError) as error:
+            return ErrorCode.INVALID_GOAL, str(error)
         plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
         plan.horizon.times = robot.times
         cutter = self._make_cutter(robot.skills, plan.plan_id)
         self.writing[plan.plan_id] = Writing(robot, cutter)
         self.views.add(plan.plan_id)
         self.feedback(plan, now)
+        return ErrorCode.NONE, ""
 
-    def _submit(self, plan: Generation, robot: Robot) -> None:
+    def _request(self, plan: Generation, robot: Robot) -> None:
         request = GenerationRequest(
             id=plan.plan_id,
             number=plan.number,
             system=robot.system,
-            user=self.prompts.user(robot.skills, plan.goal.scene, plan.goal.instruction),
+            user=self._words(plan, robot),
             grammar=robot.grammar,
             max_tokens=self.config.max_tokens,
             priority=urgency_of(plan.goal),
@@ -190,6 +175,12 @@ class Plans:
                 f"need {need} KV blocks: there are {room} beside the robots' fixed prompts"
             )
 
+    def _words(self, plan: Generation, robot: Robot) -> str:
+        skills, scene, instruction = robot.skills, plan.goal.scene, plan.goal.instruction
+        if plan.attempts:
+            return self.prompts.replan(skills, scene, instruction, plan.attempts)
+        return self.prompts.user(skills, scene, instruction)
+
     def send(
         self,
         plan: Generation,
@@ -200,8 +191,9 @@ class Plans:
         now: float,
     ) -> None:
         """Send the next segment of ``plan`` to its robot, once."""
-        index = len(plan.segments)
-        command = SegmentCommand.REPLACE if index == 0 and plan.replaces else SegmentCommand.RUN
+        index, first = len(plan.segments), plan.unsent
+        replaces = first and (plan.replaces or plan.attempts)
+        command = SegmentCommand.REPLACE if replaces else SegmentCommand.RUN
         segment = Segment(
             robot.session, plan.plan_id, index, command, text, tuple(calls), last, now
         )
@@ -210,8 +202,8 @@ class Plans:
         plan.unacknowledged[index] = now
         self.look_at(now + self.config.ack_timeout)
         plan.horizon.sent(index, calls, now + self.config.network)
-        if index == 0:
-            plan.response_time = now - plan.arrival
+        if first:
+            plan.responded(now)
         self.emit(
             plan,
             PlanEventType.SEGMENT,
@@ -259,7 +251,7 @@ class Plans:
             return
         self.leave_engine(plan)
         robot = self.robot_of(plan)
-        if not plan.segments or robot is None or not robot.alive:
+        if plan.unsent or robot is None or not robot.alive:
             self.end(plan, code, error, now)
             return
         plan.move(Move.STOP)

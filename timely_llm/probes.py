@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 from timely_llm import events as ev
 from timely_llm.engine.base import EngineError, GenerationRequest, Output
 from timely_llm.fleet import Refused
 from timely_llm.messages import ErrorCode
-from timely_llm.plans import Plans, Probe
+from timely_llm.plans import Plans
 from timely_llm.prompts import TemplateError
 
 MAX_QUESTION = 200  # characters
 MAX_TOKENS = 24  # of an answer
 # Printable characters, but no quotes or backslashes: an answer can stand in a plan as a string.
 GRAMMAR = 'root ::= " "? [A-Za-z0-9] [A-Za-z0-9 _.,:+-]{0,59}\n'
+
+
+@dataclass(slots=True)
+class Probe:
+    """A robot's question to the model: who asked, until when (s) it is of use, what is written."""
+
+    ticket: int
+    deadline: float
+    uncached: int  # prompt tokens that the engine has yet to compute
+    text: list[str] = field(default_factory=list)
 
 
 def ask_probe(plans: Plans, event: ev.AskProbe, now: float) -> None:

@@ -3,14 +3,16 @@
 A template has two blocks. ``system`` sees ``skills`` (a ``SkillSet``) and ``examples`` (made of the
 skills, see ``examples.py``): it is the same for all goals of a robot kind, so that it is computed
 once. ``user`` also sees ``scene`` and ``instruction``. A block ``probe`` may follow, for questions
-from inside a running plan; there, ``instruction`` is the question. What stands outside of the
+from inside a running plan; there, ``instruction`` is the question. A block ``replan`` may follow
+too, for a goal whose plan has failed: it also sees ``attempts``, the plans so far (``Attempt`` in
+``generation.py``). What stands outside of the
 blocks is no part of a prompt; macros may stand there.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -19,15 +21,25 @@ from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from timely_llm.examples import examples
+from timely_llm.generation import Attempt
 from timely_llm.paths import share
 from timely_llm.skills import SkillSet
 
 FILE_NAME = "prompt.jinja2"
 """A model folder may hold a template of this name, for prompts as the model knows them."""
 
-_VARIABLES = ("skills", "examples", "scene", "instruction")
+_VARIABLES = ("skills", "examples", "scene", "instruction", "attempts")
 _BLOCKS = ("system", "user")
-_OPTIONAL = ("probe",)
+_OPTIONAL = ("probe", "replan")
+
+
+def failure_words(attempt: Attempt) -> str:
+    """What became of a plan, in one sentence and its history (TimelyLLM, tasks T5 to T7)."""
+    calls = ";".join(done.call for done in attempt.done)
+    return (
+        f"You provided me with plan {attempt.plan.rstrip(';')}, but I encountered a failure "
+        f"because {attempt.failure}. Execution history: {calls or 'none'}"
+    )
 
 
 class TemplateError(ValueError):
@@ -98,6 +110,16 @@ class PromptTemplate:
         """A goal's own part of its prompt."""
         return self._render("user", skills, {"scene": scene, "instruction": instruction})
 
+    def replan(
+        self, skills: SkillSet, scene: str, instruction: str, attempts: Sequence[Attempt]
+    ) -> str:
+        """A goal's own part of the prompt where its plans so far, at least one, have failed. A
+        template without such a block is told of the last failure behind the instruction."""
+        texts = {"scene": scene, "instruction": instruction, "attempts": tuple(attempts)}
+        if "replan" in self._template.blocks:
+            return self._render("replan", skills, texts)
+        return self.user(skills, scene, f"{instruction} {failure_words(attempts[-1])}")
+
     @property
     def has_probe(self) -> bool:
         """Whether the model can be asked questions."""
@@ -107,7 +129,7 @@ class PromptTemplate:
         """The prompt of a question, behind the fixed part; the template must have such a block."""
         return self._render("probe", skills, {"scene": scene, "instruction": question})
 
-    def _render(self, block: str, skills: SkillSet, texts: dict[str, str]) -> str:
+    def _render(self, block: str, skills: SkillSet, texts: dict[str, object]) -> str:
         """Run the template with only ``block`` rendered: its macros and variables are there."""
         own = {"skills": skills, "examples": examples(skills)}
         context = self._template.new_context(own | texts)

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 
 from timely_llm import events as ev
-from timely_llm import probes
+from timely_llm import probes, replans
 from timely_llm.fleet import Robot
 from timely_llm.generation import Generation, State
+from timely_llm.goals import replans_of
 from timely_llm.messages import (
     NO_PLAN,
     ErrorCode,
@@ -33,7 +34,7 @@ def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> N
         _reached(plans, robot, now)
     _follow_robot(plans, robot, report, now)
     plan = plans.live.get(report.plan_id)
-    if plan is not None and plan.goal.robot_id == robot.robot_id and plan.segments:
+    if plan is not None and plan.goal.robot_id == robot.robot_id and not plan.unsent:
         _REPORTS[report.state](plans, robot, plan, report, now)
         plans.views.touch(report.plan_id)
     elif report.state in (ExecutionState.STARTED, ExecutionState.RUNNING):
@@ -96,7 +97,7 @@ def _progress(plans, robot, plan: Generation, report: Execution, now: float) -> 
 
 def _succeeded(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
     plan.executed(report.elapsed)
-    plan.history.append(written(report))
+    plan.history.append(replans.done(report, robot.skills))
     _learn(plans, robot, report)
     plan.horizon.reported(report, now)
 
@@ -123,7 +124,7 @@ def _failed(plans, robot: Robot, plan: Generation, report: Execution, now: float
     plan.executed(report.elapsed)
     call = f"{written(report)}: " if report.call.name else ""
     error = f"robot {robot.robot_id!r}: {call}{report.error}"
-    _robot_is_done(plans, plan, ErrorCode.SKILL_FAILED, error, now)
+    _failed_or_replan(plans, robot, plan, report, error, now)
 
 
 def _aborted(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
@@ -148,6 +149,18 @@ def _returned(plans, robot, plan: Generation, report: Execution, now: float) -> 
 
 def _replan(plans, robot: Robot, plan: Generation, report: Execution, now: float) -> None:
     error = f"robot {robot.robot_id!r} ended the plan and asked for another one"
+    _failed_or_replan(plans, robot, plan, report, error, now)
+
+
+def _failed_or_replan(
+    plans, robot: Robot, plan: Generation, report: Execution, error: str, now: float
+) -> None:
+    asked = report.state is ExecutionState.REPLAN_REQUESTED
+    if replans.may_replan(plans, robot, plan, asked):
+        replans.replan(plans, robot, plan, report, error, now)
+        return
+    if plan.attempts:
+        error = f"{error} (after {len(plan.attempts)} of {replans_of(plan.goal)} replans)"
     _robot_is_done(plans, plan, ErrorCode.SKILL_FAILED, error, now)
 
 

@@ -15,7 +15,7 @@ def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: floa
     """``plan`` as a policy sees it. ``pinned`` tokens of its prompt are in the cache for good;
     ``network`` is the time in s that a segment takes to its robot."""
     goal, horizon = plan.goal, plan.horizon.end
-    first, begun, written, uncached = not plan.segments, plan.begun, plan.tokens, plan.uncached
+    first, begun, written, uncached = plan.unsent, plan.begun, plan.tokens, plan.uncached
     in_segment = plan.segment_tokens
     kv_tokens = 0
     if begun and plan.state is not State.EVICTED:
@@ -24,10 +24,10 @@ def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: floa
     return View(
         plan.plan_id,
         plan.number,
-        len(plan.segments),
-        plan.arrival,
-        plan.arrival if first else horizon,
-        plan.arrival + plan.utility.ert if first else horizon,
+        len(plan.segments) - plan.first_index,
+        plan.asked,
+        plan.asked if first else horizon,
+        plan.asked + plan.utility.ert if first else horizon,
         plan.utility if first else plan.later,
         urgency_of(goal),
         max(1.0, lengths.mean - in_segment),

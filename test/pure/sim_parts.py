@@ -47,10 +47,12 @@ skills:
     duration: {constant: 0.001}
 """
 
-# The fixed prompt is as long as the kind's description; a goal's own words are its instruction.
+# The fixed prompt is as long as the kind's description; a goal's own words are its instruction;
+# a replan's, with the number of plans that have failed.
 PROMPTS = (
     "{% block system %}{{ skills.description }}{% endblock %}"
     "{% block user %}{{ scene }}{{ instruction }}{% endblock %}"
+    "{% block replan %}{{ scene }}{{ instruction }}+{{ attempts | length }}{% endblock %}"
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from fleet_sim import FleetSim, is_text
 from hypothesis import given, settings
@@ -17,8 +18,10 @@ from timely_llm.messages import (
     ErrorCode,
     Execution,
     ExecutionState,
+    OnFailure,
     PlanEventType,
     Segment,
+    SegmentCommand,
     WhenBusy,
 )
 from timely_llm.prompts import PromptTemplate
@@ -47,6 +50,12 @@ BAD = (
     ";".join(["say('far too long a plan')"] * 20),
 )
 PLANS = {f"goal {n} ": text for n, text in enumerate(GOOD + BAD)}
+REPLANS = {  # of any goal: what is planned when its plan, and the next one, has failed
+    "+1": "go(0.2);?find('cat'){go(1)}->'again'",
+    "+2": "go(0.3);rp()",
+    "+3": "go(0.1);_1=99;go(_1)",
+}
+MOST = 3  # replans
 INSTRUCTIONS = tuple(PLANS)
 
 # Close together, so that they meet; the first ones while robots are still registering.
@@ -76,6 +85,8 @@ GOAL = action(
     instruction=st.sampled_from(INSTRUCTIONS),
     urgency=st.sampled_from(Urgency),
     when_busy=st.sampled_from(WhenBusy),
+    on_failure=st.sampled_from(OnFailure),
+    max_replans=st.integers(0, MOST),
 )
 WINDOW = {"length": st.floats(0.05, 5).map(lambda t: round(t, 2))}
 TROUBLE = st.one_of(
@@ -125,11 +136,11 @@ class Run:
         self.story = story
         self.windows: list[tuple[float, float, dict]] = []
         config = PlannerConfig(
-            Limits(queue=3), network=story.network, max_tokens=80, prefill_chunk=8
+            Limits(queue=3, replans=MOST), network=story.network, max_tokens=80, prefill_chunk=8
         )
         self.tickets: list[int] = []
         self.sim = FleetSim(
-            PLANS | {QUESTION: "a cup"},
+            REPLANS | PLANS | {QUESTION: "a cup"},
             story.policy,
             prompts=WITH_PROBE,
             kinds=[walker(), walker("another kind", kind="crawler")],
@@ -150,6 +161,8 @@ class Run:
                 at=one["at"],
                 urgency=one["urgency"],
                 when_busy=one["when_busy"],
+                on_failure=one["on_failure"],
+                max_replans=one["max_replans"],
             )
             for one in goals
         ]
@@ -260,19 +273,33 @@ def check_results(run: Run) -> None:
 
 
 def check_segments(run: Run) -> None:
-    """Indices count up from 0, nothing follows the last one, and the texts are the plan."""
+    """Indices count up from 0 over all plans of a goal; of each plan nothing follows the last one,
+    and the texts are the plan."""
     for plan_id, result in run.sim.results.items():
         sent = [s for _, _, s in run.sim.sent if s.plan_id == plan_id and is_text(s)]
         assert [s.index for s in sent] == list(range(len(sent)))
-        assert all(not s.last for s in sent[:-1])
         assert len({s.session for s in sent}) <= 1
-        text = "".join(s.text for s in sent)
-        assert result.plan.startswith(text)
-        if result.error_code is ErrorCode.NONE:
-            script = PLANS[run.sim.goals[plan_id].instruction]
-            assert script.startswith(text) and text
-            if sent[-1].last:
-                assert text == result.plan == script
+        events = [e for e in run.sim.events if e.plan_id == plan_id]
+        begins = [0] + [e.segment for e in events if e.type is PlanEventType.REPLANNED]
+        assert result.replans == len(begins) - 1
+        texts = result.plan.split("\n")
+        for attempt, (begin, end) in enumerate(pairwise([*begins, len(sent)])):
+            script = f"+{attempt}" if attempt else run.sim.goals[plan_id].instruction
+            check_attempt(sent[begin:end], texts[attempt:], (REPLANS | PLANS)[script])
+            assert all(s.command is SegmentCommand.RUN for s in sent[begin + 1 : end])
+            if attempt and begin < end:
+                assert sent[begin].command is SegmentCommand.REPLACE
+        assert result.error_code is not ErrorCode.NONE or sent[begins[-1] :]
+
+
+def check_attempt(sent: list[Segment], texts: list[str], script: str) -> None:
+    """The segments of one of the plans of a goal."""
+    text = "".join(s.text for s in sent)
+    assert all(not s.last for s in sent[:-1])
+    assert texts[0].startswith(text) if texts else not sent
+    if script not in BAD:
+        assert script.startswith(text)
+        assert not (sent and sent[-1].last) or text == texts[0] == script
 
 
 def check_motions(run: Run) -> None:
@@ -300,7 +327,10 @@ def check_events(run: Run) -> None:
         assert kinds[0] is PlanEventType.ACCEPTED
         assert kinds[-1] in ends and events[-1].result == result
         assert sum(kind in ends for kind in kinds) == 1
-        assert kinds.count(PlanEventType.STARTED) <= 1
+        assert kinds.count(PlanEventType.STARTED) <= 1 + result.replans
+        goal = run.sim.goals[plan_id]
+        most = goal.max_replans or int(goal.on_failure is OnFailure.REPLAN)
+        assert kinds.count(PlanEventType.REPLANNED) == result.replans <= most
         assert kinds.count(PlanEventType.SEGMENT) == result.num_segments
         running = False
         for kind in kinds:
@@ -310,7 +340,7 @@ def check_events(run: Run) -> None:
             elif kind is PlanEventType.SUSPENDED:
                 assert running
                 running = False
-            elif kind is PlanEventType.EVICTED:
+            elif kind in (PlanEventType.EVICTED, PlanEventType.REPLANNED):
                 running = False
             elif kind is PlanEventType.SEGMENT:
                 assert PlanEventType.STARTED in kinds

@@ -16,6 +16,7 @@ LEGAL = {
         Move.SUSPEND: State.SUSPENDED,
         Move.EVICT: State.EVICTED,
         Move.FINISH: State.WRITTEN,
+        Move.REPLAN: State.WAITING,
         Move.STOP: State.STOPPING,
         Move.END: State.ENDED,
     },
@@ -23,16 +24,22 @@ LEGAL = {
         Move.RUN: State.RUNNING,
         Move.EVICT: State.EVICTED,
         Move.FINISH: State.WRITTEN,
+        Move.REPLAN: State.WAITING,
         Move.STOP: State.STOPPING,
         Move.END: State.ENDED,
     },
     State.EVICTED: {
         Move.RUN: State.RUNNING,
         Move.FINISH: State.WRITTEN,
+        Move.REPLAN: State.WAITING,
         Move.STOP: State.STOPPING,
         Move.END: State.ENDED,
     },
-    State.WRITTEN: {Move.STOP: State.STOPPING, Move.END: State.ENDED},
+    State.WRITTEN: {
+        Move.REPLAN: State.WAITING,
+        Move.STOP: State.STOPPING,
+        Move.END: State.ENDED,
+    },
     State.STOPPING: {Move.END: State.ENDED},
     State.ENDED: {},
 }
@@ -83,7 +90,8 @@ def test_the_result_counts_from_the_clock_s_start():
     plan = make(State.WRITTEN)
     plan.text = ["mf(100);", "g('cat')"]
     plan.segments = ["mf(100)", ";g('cat')"]
-    plan.response_time, plan.execution_time = 1.25, 3.0
+    plan.responded(11.25)
+    plan.execution_time = 3.0
     plan.prompt_tokens, plan.tokens, plan.value = 30, 7, "True"
     result = plan.result(ErrorCode.NONE, "", now=15.0)
     assert result.plan == "mf(100);g('cat')"

@@ -7,7 +7,7 @@ from fleet_sim import NETWORK, FleetSim
 
 from timely_llm import events as ev
 from timely_llm.goals import Limits, PlannerConfig
-from timely_llm.messages import ErrorCode, ExecutionState, OnFailure, WhenBusy
+from timely_llm.messages import ErrorCode, ExecutionState, WhenBusy
 from timely_llm.utility import PRESETS, TimeUtility, Urgency
 
 PLANS = {
@@ -48,10 +48,6 @@ def refusal(run: FleetSim, plan: str) -> tuple[str, str]:
         (
             {"time_budget": math.inf},
             "time_budget is inf s: must be finite and at least 0 (0: none)",
-        ),
-        (
-            {"on_failure": OnFailure.REPLAN},
-            "on_failure is REPLAN, which this version does not offer: use ABORT",
         ),
         ({"max_replans": 6}, "max_replans is 6: at most 5"),
     ],

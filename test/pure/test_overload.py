@@ -22,7 +22,7 @@ NORMAL, URGENT = PRESETS[Urgency.NORMAL], PRESETS[Urgency.URGENT]
 def writing(utility: TimeUtility, uncached: int = 0, written: int = 0, segments: int = 0):
     """A plan as far as the estimate looks, and its robot, whose segments have 5 tokens."""
     plan = SimpleNamespace(
-        segments=["x"] * segments, utility=utility, uncached=uncached, segment_tokens=written
+        unsent=not segments, utility=utility, uncached=uncached, segment_tokens=written
     )
     return plan, SimpleNamespace(lengths=SimpleNamespace(mean=5.0))
 

@@ -114,14 +114,14 @@ def test_every_plain_message_has_its_conversion() -> None:
 def test_an_event_comes_back_as_it_was(
     plan_id, robot_id, stamp, goal, result, text, count, last, times, horizon, kind, instance
 ) -> None:
-    carries_result = kind in (PlanEventType.RETURNED, PlanEventType.ENDED, PlanEventType.REFUSED)
+    carries_result = kind in conv._WITH_RESULT
     event = values.PlanEvent(
         plan_id, robot_id, kind, stamp,
         goal=dataclasses.replace(goal, robot_id=robot_id) if kind is PlanEventType.ACCEPTED
         else None,
         segment=count, text=text, last=last, tokens=count, step_times=times, horizon=horizon,
         # What the message does not have of a result stays at its default.
-        result=dataclasses.replace(result, plan_id=plan_id, plan="", num_segments=0, replans=0)
+        result=dataclasses.replace(result, plan_id=plan_id, plan="", num_segments=0)
         if carries_result else None,
         recomputed_tokens=count,
     )  # fmt: skip

@@ -41,11 +41,15 @@ class LineDisplay:
         text = ""
         if event.type is PlanEventType.SEGMENT:
             text = f"segment {event.segment}: {event.text}"
-        elif event.result is not None and event.type is not PlanEventType.RETURNED:
+        elif event.type in (PlanEventType.ENDED, PlanEventType.REFUSED):
             result, code = event.result, event.result.error_code
             name = "succeeded" if code is ErrorCode.NONE else f"{code.name}: {result.error_msg}"
             text = f"{name}; response {result.response_time:.2f} s"
-        elif event.type in (PlanEventType.PREEMPTED, PlanEventType.EVICTED):
+        elif event.type in (
+            PlanEventType.PREEMPTED,
+            PlanEventType.EVICTED,
+            PlanEventType.REPLANNED,
+        ):
             text = event.type.name.lower()
         if text:
             self._print(f"{now:7.2f} s  {event.robot_id}  {text}")

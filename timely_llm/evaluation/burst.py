@@ -20,7 +20,12 @@ SIZES = range(4, 9)  # goals of a burst that can be told apart in a figure
 _AFTER = 20.0  # s that are replayed behind the burst
 
 _BEGIN = (PlanEventType.STARTED, PlanEventType.RESUMED)
-_REST = (PlanEventType.SUSPENDED, PlanEventType.EVICTED, PlanEventType.ENDED)
+_REST = (
+    PlanEventType.SUSPENDED,
+    PlanEventType.EVICTED,
+    PlanEventType.REPLANNED,
+    PlanEventType.ENDED,
+)
 
 
 @dataclass(frozen=True, slots=True)

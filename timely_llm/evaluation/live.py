@@ -30,6 +30,7 @@ _STATES = {
     PlanEventType.REFUSED: "refused",
     PlanEventType.RETURNED: "returned",
     PlanEventType.ENDED: "ended",
+    PlanEventType.REPLANNED: "replanning",
 }
 _OVER = (PlanEventType.REFUSED, PlanEventType.ENDED)
 
@@ -67,7 +68,7 @@ class LivePlan:
             # Segments of a plan count up; one that is missing here was lost on its way to us.
             self.segments.append(event.text)
             self.state = "written" if event.last else self.state
-        elif event.type in (PlanEventType.STARTED, PlanEventType.ACCEPTED):
+        elif event.type in (PlanEventType.STARTED, PlanEventType.ACCEPTED, PlanEventType.REPLANNED):
             self._wait(now)
         elif event.type is PlanEventType.QUEUED:
             self.waits_since = None  # its clock starts when the robot is free

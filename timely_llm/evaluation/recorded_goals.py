@@ -27,7 +27,7 @@ from timely_llm.utility import PRESETS, TimeUtility, Urgency
 Type, State = PlanEventType, ExecutionState
 
 _WRITING = (Type.STARTED, Type.RESUMED)
-_RESTING = (Type.SUSPENDED, Type.EVICTED)
+_RESTING = (Type.SUSPENDED, Type.EVICTED, Type.REPLANNED)
 _OVER = (Type.ENDED, Type.REFUSED)
 _CALL_ENDS = (State.SUCCEEDED, State.FAILED, State.ABORTED)
 

@@ -195,6 +195,7 @@ _RESULT_FIELDS = {
     "utility_value": "utility",
     "prompt_tokens": "prompt_tokens",
     "generated_tokens": "generated_tokens",
+    "replans": "replans",
 }
 _PLAIN_EVENT_FIELDS = (
     *("robot_id", "cached_tokens", "segment", "text", "last", "tokens", "recomputed_tokens"),
@@ -203,6 +204,7 @@ _WITH_RESULT = (
     values.PlanEventType.RETURNED,
     values.PlanEventType.ENDED,
     values.PlanEventType.REFUSED,
+    values.PlanEventType.REPLANNED,
 )
 
 
@@ -230,8 +232,8 @@ def event_to_ros(event: values.PlanEvent, instance: str) -> PlanEvent:
 
 
 def event_from_ros(message: PlanEvent) -> values.PlanEvent:
-    """The event; a result holds what the message has of it (``num_segments``, ``plan`` and
-    ``replans`` are not in it)."""
+    """The event; a result holds what the message has of it (``num_segments`` and ``plan``
+    are not in it)."""
     kind = _enum(values.PlanEventType).read(message.type, "type")
     plan_id = uuid_from_ros(message.plan_id)
     goal = result = None
