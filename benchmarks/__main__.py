@@ -19,6 +19,7 @@ BENCHMARKS = (
     "random_plans",
     "simulator_speed",
     "prefill_fit",
+    "learned_times",
 )
 
 
