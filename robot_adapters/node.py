@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from robot_adapters.base import make_adapter
+from robot_adapters.base import OnNode, Recoverable, make_adapter
 from robot_adapters.executor import RobotExecutor
 from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
 from robot_adapters.plan_run import Question
@@ -51,6 +51,8 @@ class RobotNode(Node):
         self._skill_text, skills = skill_set(self.parameters)
         self._spinner = executor
         self._adapter = make_adapter(self.parameters["adapter"], self.robot_id, skills, **own)
+        if isinstance(self._adapter, OnNode):
+            self._adapter.attach(self)
         ask = self._ask_model if asks_model(self.parameters) else None
         self._robot = RobotExecutor(self._adapter, timing(self.parameters), ask)
         self._registration = Registration(self.parameters["register_timeout"])
@@ -84,6 +86,8 @@ class RobotNode(Node):
         self._probe = self.create_client(Probe, f"{planner}probe")
         self.create_service(Trigger, f"{own}/stop", self._on_stop)
         self.create_service(Trigger, f"{own}/rearm", self._on_rearm)
+        if isinstance(self._adapter, Recoverable):
+            self.create_service(Trigger, f"{own}/recover", self._on_recover)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(DIAGNOSTICS_PERIOD, self._publish_diagnostics)
         self._timer = self.create_timer(0.001, self._on_timer, clock=self._clock)
@@ -118,6 +122,13 @@ class RobotNode(Node):
     def _on_rearm(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._publish(self._robot.on_rearm(self._now()))
         response.success, response.message = True, "takes plans again"
+        return response
+
+    def _on_recover(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        reason = self._adapter.recover(self._now())
+        response.success = not reason
+        response.message = reason or "recovering; the diagnostics show what comes of it"
+        self._publish([])
         return response
 
     def _on_matched(self, info: QoSSubscriptionMatchedInfo) -> None:

@@ -17,7 +17,7 @@ EDGES = (
     "timely_llm/live/server.py",
     "robot_adapters/node",
     "robot_adapters/tello",
-    "robot_adapters/indy7",
+    *("robot_adapters/indy7.py", "robot_adapters/indy7_link", "robot_adapters/indy7_simulator"),
     "robot_adapters/rover.py",
 )
 
