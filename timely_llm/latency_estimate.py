@@ -19,6 +19,8 @@ _CAUTION = (1e-5, 3e-4, 3e-4, 3e-4, 3e-4, 3e-4, 3e-4)
 _MOST_CELLS = 512
 _KV_BUCKETS = 24  # by powers of two, of 256 tokens and more
 _SWEEPS = 3
+_SOON = 64  # steps that are fitted one by one, then
+_EVERY = 8  # once in so many
 
 
 class LatencyEstimate:
@@ -32,7 +34,7 @@ class LatencyEstimate:
     Steps are sorted into cells of like ones; a cell stands for the median of its last ``WINDOW``
     steps, so that steps during which something else had the processor count for nothing.
     Coefficients are the non-negative least squares fit to the cells, in relative errors; they
-    follow by a few sweeps of coordinate descent at each step. So no prediction is negative, and
+    follow by a few sweeps of coordinate descent, soon every few steps. So no prediction is negative, and
     more tokens never take less time. When the median of the last ``WINDOW`` steps, of whatever
     kind, is off by more than ``CHANGED``, the machine has changed its speed: all terms are scaled,
     and cells begin anew.
@@ -49,7 +51,7 @@ class LatencyEstimate:
         self._start = [1.0, 0.0, _context_term(prior), *_prefill_terms(prior)]
         self._terms = list(self._start)
         self._cells: dict[tuple[int, int, int], _Cell] = {}
-        self._steps = 0
+        self._steps = self._unfitted = 0
         self._errors: deque[float] = deque(maxlen=self.WINDOW)
         self._clear_sums()
         self._publish()
@@ -90,7 +92,8 @@ class LatencyEstimate:
         self._add(cell, 1.0)
         if self._steps % self.REWEIGH == 0:
             self._reweigh()
-        if changed:
+        self._unfitted += changed
+        if self._unfitted and (self._steps <= _SOON or self._steps % _EVERY == 0):
             self._fit()
 
     # The machine's speed.
@@ -155,7 +158,7 @@ class LatencyEstimate:
 
     def _fit(self) -> None:
         """A few sweeps of non-negative coordinate descent."""
-        terms = self._terms
+        terms, self._unfitted = self._terms, 0
         for _ in range(_SWEEPS):
             for i, row in enumerate(self._squares):
                 own = row[i]
