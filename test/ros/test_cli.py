@@ -132,6 +132,15 @@ def test_plan_shows_its_segments_and_then_the_result(fleet: Client, run) -> None
     assert (facts["plan"], facts["segments"]) == ("d(0.2);d(0.2);", "3")
 
 
+def test_plan_is_planned_anew_on_demand(fleet: Client, run) -> None:
+    command = run("plan", "drone_1", "too far as evaluated", "--on-failure", "replan")
+    assert command.end() == 0
+    assert ": d(0.2)\nsegment " in command.output() and "replans    1" in command.output()
+    command = run("plan", "drone_1", "too far as evaluated")
+    assert command.end() == 1
+    assert "SKILL_FAILED: robot 'drone_1'" in command.output()
+
+
 def test_plan_of_an_unknown_robot_fails_with_the_nearest_name(fleet: Client, run) -> None:
     command = run("plan", "drone_3", "wait a little")
     assert command.end() == 1
@@ -206,6 +215,8 @@ def test_no_planner_is_said_with_namespace_and_domain(run, domain: int, argument
         (("stop", "drone_1", "--all"), "give the id of one robot, or --all"),
         (("plan", "drone_1"), "Missing argument"),
         (("plan", "drone_1", "go", "--urgency", "urgnt"), "'critical', 'urgent', 'normal'"),
+        (("plan", "drone_1", "go", "--on-failure", "retry"), "'abort', 'replan'"),
+        (("plan", "drone_1", "go", "--max-replans", "-1"), "-1 is not in the range x>=0"),
         (("serve", "--param", "policy"), "'policy': must be NAME:=VALUE"),
         (("demo", "--policy", "timly"), "did you mean 'timely'?"),
         (("demo", "--pace", "fast"), "'fast' is unknown (known: none, rtx4090-llama3-8b, "),

@@ -28,6 +28,11 @@ class WhenBusy(StrEnum):
     reject = "reject"
 
 
+class OnFailure(StrEnum):
+    abort = "abort"
+    replan = "replan"
+
+
 def plan(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", help="id of the robot")],
     instruction: Annotated[str, typer.Argument(metavar="INSTRUCTION", help="what it shall do")],
@@ -36,6 +41,15 @@ def plan(
     when_busy: Annotated[
         WhenBusy, typer.Option(help="if the robot has another plan")
     ] = WhenBusy.queue,
+    on_failure: Annotated[
+        OnFailure, typer.Option(help="if a skill fails: end, or plan anew from what was done")
+    ] = OnFailure.abort,
+    max_replans: Annotated[
+        int,
+        typer.Option(
+            min=0, help="at most, also those that a plan asks for by rp(); 0: one with replan"
+        ),
+    ] = 0,
     namespace: Namespace = "",
     timeout: Timeout = 5.0,
 ) -> None:
@@ -54,6 +68,8 @@ def plan(
         scene=scene,
         urgency=utility.Urgency[urgency.name.upper()],
         when_busy=values.WhenBusy[when_busy.name.upper()],
+        on_failure=values.OnFailure[on_failure.name.upper()],
+        max_replans=max_replans,
     )
     with Interrupt() as interrupt, PlannerClient(namespace) as client:
         client.wait_for_planner(timeout, interrupt.check)
@@ -87,7 +103,7 @@ def _print_result(result: PlanResult) -> None:
         return
     response = result.response_time if result.response_time >= 0 else None
     rows = {
-        "plan": result.plan,
+        "plan": result.plan.replace("\n", "\n" + " " * 13),
         "segments": result.num_segments,
         "response": seconds(response),
         "waiting": seconds(result.waiting_time),
@@ -96,6 +112,8 @@ def _print_result(result: PlanResult) -> None:
         "tokens": f"{result.prompt_tokens} in the prompt, {result.generated_tokens} generated",
         "plan id": result.plan_id,
     }
+    if result.replans:
+        rows["replans"] = result.replans
     for name, value in rows.items():
         print(f"  {name:10} {value}")
 
