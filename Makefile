@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 root := $(CURDIR)
 venv := $(root)/.venv
 run := $(root)/scripts/env.sh
-locks := $(wildcard requirements/*.txt)
+locks := $(filter-out requirements/indy.txt,$(wildcard requirements/*.txt))
 installed := timely_llm robot_adapters launch config models
 sources := package.xml CMakeLists.txt $(wildcard msg/*.msg srv/*.srv action/*.action scripts/*.in)
 
@@ -25,9 +25,11 @@ all_tests := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 ros_done := .venv/ros-done
 setup_done := .venv/setup-done
 build_done := install/build-done
+indy_done := .venv-indy/indy-done
 file_list := build/installed-files
 
-.PHONY: help setup build ready test demo run bench results eval-planner lint format lock clean FORCE
+.PHONY: help setup build ready test indy test-indy sim-indy demo run bench results eval-planner \
+  lint format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
@@ -43,6 +45,17 @@ ready:
 
 test: ready ## Runs the tests
 	@$(run) python -m pytest $(or $(ARGS),$(all_tests))
+
+# The Indy7 arm's SDK pins what vLLM cannot use: an environment of its own, made when asked for.
+run_indy := TIMELY_LLM_VENV=.venv-indy $(run)
+
+indy: $(indy_done) $(build_done) ## Installs what Indy7 arms need into .venv-indy
+
+test-indy: indy ## Runs the tests of Indy7 arms, on their own SDK
+	@$(run_indy) python -m pytest $(or $(ARGS),test/indy)
+
+sim-indy: indy ## Runs timely-llm sim-indy with ARGS, for example ARGS='--verbose'
+	@$(run_indy) python -m timely_llm.cli sim-indy $(ARGS)
 
 demo: ready ## Flies a fleet of simulated robots on the bundled model
 	@$(run) timely-llm demo $(ARGS)
@@ -80,6 +93,13 @@ $(ros_done): requirements/ros.txt requirements/build.txt
 	@touch .venv/COLCON_IGNORE
 	@echo "Installing ROS 2 into .venv"
 	@$(pip_install) -r requirements/ros.txt -r requirements/build.txt
+	@touch $@
+
+$(indy_done): requirements/indy.txt
+	@test -x .venv-indy/bin/pip || $(PYTHON) -m venv --clear .venv-indy
+	@touch .venv-indy/COLCON_IGNORE
+	@echo "Installing neuromeka and ROS 2 into .venv-indy"
+	@$(subst .venv,.venv-indy,$(pip_install)) -r requirements/indy.txt
 	@touch $@
 
 $(setup_done): $(ros_done) $(locks)

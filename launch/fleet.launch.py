@@ -87,6 +87,7 @@ def robots(context: LaunchContext) -> list[LogInfo | Node]:
             namespace=node.namespace,
             parameters=[{"use_sim_time": value("use_sim_time") == "true", **node.parameters}],
             arguments=["--ros-args", "--log-level", value("log_level")],
+            prefix=node.python or None,
             output="screen",
         )
         for node in fleet_nodes(fleet, value("namespace"))

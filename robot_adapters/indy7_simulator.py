@@ -48,6 +48,7 @@ class Controller:
         answer back. ``mutes`` are further faults that do."""
         with self.lock:
             now = self.now()
+            self.arm.hear(now)
             lost, deaf = self.arm.lost(now), "deaf" in mutes and self.arm.take("deaf")
             late = self.arm.take("late") if "late" in mutes and not lost else None
         if late is not None:

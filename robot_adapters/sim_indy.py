@@ -54,13 +54,15 @@ class _Motion:
 
 
 class SimIndy:
-    """One arm. ``cell`` is what it stands in, if there is more than air.
+    """One arm. ``cell`` is what it stands in, if there is more than air; when nobody has called for
+    ``tidy`` s (0: never mind), its things are put back where they were.
 
     ``log`` holds what was asked (``<``), refused (``>``) and what happened (``*``), with times.
     """
 
-    def __init__(self, cell: Cell | None = None, home: Joints = HOME) -> None:
-        self.cell = cell
+    def __init__(self, cell: Cell | None = None, home: Joints = HOME, tidy: float = 0.0) -> None:
+        self.cell = self._at_first = cell
+        self._tidy, self._called = tidy, 0.0
         self.op_state = IDLE
         self.violation: tuple[int, int, str] = (0, 0, "")  # code, joint, words
         self.holds = ""
@@ -78,6 +80,13 @@ class SimIndy:
         self._until = {"hang": -math.inf, "loss": -math.inf}
 
     # ---- calls ---------------------------------------------------------------------------------
+
+    def hear(self, now: float) -> None:
+        """Somebody calls, whatever it is."""
+        if self._tidy and now > self._called + self._tidy and self.cell is not self._at_first:
+            self.cell, self.holds = self._at_first, ""
+            self._event(now, "things are put back")
+        self._called = now
 
     def move(
         self, kind: str, target: Sequence[float], now: float, speed: float = 15.0,

@@ -9,6 +9,9 @@
 # from the wheels in .venv. Where ROS 2 is installed on the machine, use its own setup.bash and
 # install/setup.bash instead.
 #
+# TIMELY_LLM_VENV names the virtual environment, .venv without it; .venv-indy is that of Indy7 arms
+# (`make indy`).
+#
 # LD_LIBRARY_PATH gets this package's libraries only: at its start, Python adds those of the ROS
 # wheels (their ros_wheels_bootstrapper starts it once more, unless
 # _ROS_WHEELS_BOOTSTRAP_COMPLETE says that this was done; it must not leak in from elsewhere).
@@ -16,6 +19,7 @@
 
 _root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 _prefix="$_root/install/timely_llm"
+_venv="$_root/${TIMELY_LLM_VENV:-.venv}"
 _site=("$_prefix"/lib/python3.*/site-packages)
 
 _prepend() {  # VARIABLE FOLDER: to the front, once
@@ -29,14 +33,14 @@ _prepend() {  # VARIABLE FOLDER: to the front, once
 _prepend PYTHONPATH "${_site[0]}"
 _prepend PYTHONPATH "$_root"
 _prepend PATH "$_prefix/bin"
-_prepend PATH "$_root/.venv/bin"
-_prepend AMENT_PREFIX_PATH "$_root/.venv"
+_prepend PATH "$_venv/bin"
+_prepend AMENT_PREFIX_PATH "$_venv"
 _prepend AMENT_PREFIX_PATH "$_prefix"
 _prepend LD_LIBRARY_PATH "$_prefix/lib"
 export RMW_IMPLEMENTATION=rmw_fastrtps_cpp
 unset _ROS_WHEELS_BOOTSTRAP_COMPLETE PYTHONDONTWRITEBYTECODE
 unset -f _prepend
-unset _root _prefix _site
+unset _root _prefix _site _venv
 
 if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then
   exec "$@"

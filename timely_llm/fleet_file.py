@@ -10,10 +10,12 @@ A fleet file is YAML. Launch files and ``timely-llm demo`` start the same nodes 
         namespace: drone_1       # where its topics are; default: the id
         adapter: simulated       # default: simulated
         parameters: {seed: 7}    # of the adapter; a file named here lies beside this file
+        # python: ../../.venv-indy/bin/python   # that runs its node; default: the planner's
 """
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +35,8 @@ Value = bool | int | float | str
 @dataclass(frozen=True, slots=True)
 class RobotSpec:
     """One robot of a fleet. ``skill_set`` is the path of a file, or empty where ``kind`` is known
-    to the planner; ``parameters`` are the adapter's."""
+    to the planner; ``parameters`` are the adapter's. ``python`` is the interpreter of another
+    environment, or empty; whether it is there is looked at when the node is started."""
 
     robot_id: str
     kind: str
@@ -41,6 +44,7 @@ class RobotSpec:
     adapter: str = "simulated"
     skill_set: str = ""
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class Fleet:
 class NodeSpec:
     """A node to start: by launch as an executable of this package, or as a plain process.
 
-    ``entry`` is the function behind the executable, as ``module:function``.
+    ``entry`` is the function behind the executable, as ``module:function``; ``python`` runs it, or
+    the same interpreter as that of whoever starts it.
     """
 
     name: str
@@ -70,6 +75,7 @@ class NodeSpec:
     executable: str
     entry: str
     parameters: Mapping[str, Value]
+    python: str = ""
 
 
 def load_fleet(path: str | Path) -> Fleet:
@@ -124,7 +130,8 @@ def _robot_node(robot: RobotSpec, prefix: str) -> NodeSpec:
     }
     given = {name: value for name, value in parameters.items() if value != ""}
     namespace = "/" + "/".join(part for part in (prefix, robot.namespace.strip("/")) if part)
-    return NodeSpec("robot_adapter", namespace, "robot_adapter", "robot_adapters.node:main", given)
+    entry = "robot_adapters.node:main"
+    return NodeSpec("robot_adapter", namespace, "robot_adapter", entry, given, robot.python)
 
 
 class _Reader:
@@ -140,7 +147,7 @@ class _Reader:
         self.taken: dict[tuple[str, str], Node] = {}
 
     def robot(self, node: Node) -> RobotSpec:
-        keys = ("id", "kind", "skill_set", "namespace", "adapter", "parameters")
+        keys = ("id", "kind", "skill_set", "namespace", "adapter", "parameters", "python")
         entries = node.mapping(keys, ("id",))
         robot_id = self._name(entries["id"], "id", _ID, "letters, digits and _, at most 64")
         namespace = robot_id
@@ -161,7 +168,15 @@ class _Reader:
             entries.get("adapter", node).fail(str(error).removeprefix("adapter: "))
         given = entries["parameters"].mapping(None) if "parameters" in entries else {}
         values = {name: self._parameter(name, value, known) for name, value in given.items()}
-        return RobotSpec(robot_id, kind, namespace, adapter, skill_set, values)
+        python = self._interpreter(entries["python"]) if "python" in entries else ""
+        return RobotSpec(robot_id, kind, namespace, adapter, skill_set, values, python)
+
+    def _interpreter(self, node: Node) -> str:
+        """A path; links are kept, for in an environment of its own an interpreter is one."""
+        path = Path(node.text(400)).expanduser()
+        if not path.name.startswith("python"):
+            node.fail(f"is {str(path)!r}: must be the path of an interpreter, .../bin/python")
+        return os.path.normpath(self.folder / path)
 
     def _name(self, node: Node, what: str, pattern: re.Pattern[str], rule: str) -> str:
         text = node.text(200)

@@ -23,6 +23,7 @@ from timely_llm.command.replay import replay
 from timely_llm.command.report import report
 from timely_llm.command.serve import serve
 from timely_llm.command.sim import sim_tello
+from timely_llm.command.sim_indy import sim_indy
 from timely_llm.command.top import top
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ def _options(
 for command in (serve, plan, robots, top, stop, demo, bench):
     app.command()(command)
 app.command("sim-tello")(sim_tello)
+app.command("sim-indy")(sim_indy)
 app.command()(profile)
 app.command()(record)
 app.command()(replay)

@@ -105,13 +105,20 @@ class LocalFleet:
     started: dict[str, Child] = field(default_factory=dict)
 
     def start(self, planner: Mapping[str, Value]) -> None:
-        """Start all processes; ``planner`` are the planner's parameters."""
+        """Start all processes; ``planner`` are the planner's parameters. ``FleetError`` where a
+        robot's own interpreter is not there."""
+        for robot in self.fleet.robots:
+            if robot.python and not os.access(robot.python, os.X_OK):
+                raise FleetError(
+                    f"{robot.robot_id}: there is no interpreter {robot.python!r}: make its "
+                    "environment first (for an Indy7 arm, `make indy`)"
+                )
         self._start("planner", planner_node(planner))
         for robot, node in zip(self.fleet.robots, fleet_nodes(self.fleet), strict=True):
             self._start(robot.robot_id, node)
 
     def _start(self, name: str, node: NodeSpec) -> None:
-        self.started[name] = self.children.start(name, node.entry, ros_arguments(node))
+        self.started[name] = self.children.start(name, node.entry, ros_arguments(node), node.python)
 
     def record(self, bag: Path) -> Child:
         """Start recording into the new folder ``bag``. Call it before ``start``."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
+_PATHS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -105,19 +106,24 @@ class ProcessGroup:
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def start(self, name: str, entry: str, arguments: Sequence[str] = ()) -> Child:
+    def start(
+        self, name: str, entry: str, arguments: Sequence[str] = (), python: str = ""
+    ) -> Child:
         """Run the function ``entry`` (``module:function``) in a process of its own, with
-        ``arguments`` as its command line. ``name`` names its log. Call it from the main thread: the
+        ``arguments`` as its command line. ``name`` names its log; ``python`` is the interpreter,
+        where another environment than this one shall run it. Call it from the main thread: the
         kernel takes the end of the thread that starts a child for the end of its parent."""
         log = self.folder / f"{name}.log"
-        command = [sys.executable, "-m", "timely_llm.command.processes", str(os.getpid()), entry]
+        runner = python or sys.executable
+        command = [runner, "-m", "timely_llm.command.processes", str(os.getpid()), entry]
+        environment = environment_of(python, self.environment) if python else self.environment
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [*command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=self.environment,
+                env=environment,
                 start_new_session=True,
             )
         child = Child(name, process, log)
@@ -145,6 +151,23 @@ class ProcessGroup:
         """Kill all children at once."""
         for child in self.children:
             child.signal(signal.SIGKILL)
+
+
+def environment_of(python: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables for an interpreter of another virtual environment: without what
+    they say of this one, in its place what they must say of that."""
+    ours, theirs = sys.prefix, os.path.dirname(os.path.dirname(os.path.abspath(python)))
+    added = {"PATH": [os.path.join(theirs, "bin")], "AMENT_PREFIX_PATH": [theirs]}
+    # The first is set by the start-up file of ROS as wheels, once its libraries are in the path.
+    left_out = ("_ROS_WHEELS_BOOTSTRAP_COMPLETE", "VIRTUAL_ENV", *_PATHS)
+    changed = {name: value for name, value in environment.items() if name not in left_out}
+    for name in _PATHS:
+        parts = [part for part in environment.get(name, "").split(os.pathsep) if part]
+        if sys.prefix != sys.base_prefix:
+            parts = [p for p in parts if p != ours and not p.startswith(ours + os.sep)]
+        if parts := added.get(name, []) + parts:
+            changed[name] = os.pathsep.join(parts)
+    return changed
 
 
 def die_with_parent(parent: int, number: int = signal.SIGTERM) -> None:
