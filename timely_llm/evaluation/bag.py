@@ -313,6 +313,7 @@ def _event(message: Any) -> values.PlanEvent:
         values.PlanEventType.ENDED,
         values.PlanEventType.REFUSED,
         values.PlanEventType.REPLANNED,
+        values.PlanEventType.REPLANNED,
     ):
         result = _value(values.PlanResult, message, _RESULT_NAMES)
     found = {

@@ -14,7 +14,7 @@ from statistics import median
 
 from timely_llm import engine_presets
 from timely_llm.engine_presets import EngineModel
-from timely_llm.evaluation.recorded_goals import Goal
+from timely_llm.evaluation.recorded_goals import Goal, Written
 from timely_llm.evaluation.recording import Recording
 from timely_llm.messages import ExecutionState
 from timely_llm.step_latency import StepLatency
@@ -22,6 +22,7 @@ from timely_llm.step_latency import StepLatency
 _FALLBACK = "rtx4090-llama3-8b"  # where no step was recorded and no pace is known
 _KV_BLOCKS, _BLOCK = 4096, 16  # where the engine does not say
 _ENOUGH = 20  # steps of a batch size, whose mean then counts
+_LONGEST_FIRST = 5.0  # s of a first segment; beyond it something else went on
 _APART = 0.1  # s between goals that do not wait for each other
 _LONGEST_GAP = 0.05  # s between two steps of one plan; beyond it, it was not computed at all
 
@@ -57,14 +58,16 @@ def costs_of(goals: Sequence[Goal]) -> Costs:
     batches = _Batches(goals)
     decode, first, gaps = _steps(goals, batches)
     steps = {size: median(times) for size, times in sorted(decode.items())}
-    extra, tokens = 0.0, 0
-    for batch, prompt, time in first:
-        known = [size for size in steps if size <= batch]
-        extra += time - (steps[max(known)] if batch and known else 0.0)
-        tokens += prompt
+    gap = median(gaps) if gaps else 0.0
+    prefill = []
+    for others, prompt, segment, whole in [one for one in first if one[0] == 0] or first:
+        known = [size for size in steps if size <= others]
+        beside = steps[max(known)] if others and known else 0.0
+        time = max(segment.steps[0], whole - sum(segment.steps[1:]) - gap * len(segment.steps))
+        prefill.append(max(0.0, time - beside) / prompt)
     return Costs(
         submit=_middle(_submits(goals, batches)),
-        gap=median(gaps) if gaps else 0.0,
+        gap=gap,
         forward=_middle(
             segment.received - segment.at
             for goal in goals
@@ -74,7 +77,7 @@ def costs_of(goals: Sequence[Goal]) -> Costs:
         back=_middle(goal.returned - _last_report(goal) for goal in goals if _returns(goal)),
         steps=steps,
         counts={size: len(times) for size, times in sorted(decode.items())},
-        prefill=max(0.0, extra / tokens) if tokens else 0.0,
+        prefill=median(prefill) if prefill else 0.0,
         measured=sum(map(len, decode.values())) + len(first),
     )
 
@@ -153,13 +156,16 @@ class _Batches:
         return self._counts[bisect_right(self._times, time)]
 
 
+#: A plan's beginning: others decoding then, own prompt tokens, first segment, s until its end.
+_First = tuple[int, int, Written, float]
+
+
 def _steps(
     goals: Sequence[Goal], batches: _Batches
-) -> tuple[dict[int, list[float]], list[tuple[int, int, float]], list[float]]:
-    """Steps that decode, by batch; first steps of plans as (others decoding, prompt tokens, time);
-    gaps between two steps of one plan."""
+) -> tuple[dict[int, list[float]], list[_First], list[float]]:
+    """Steps that decode, by batch; beginnings of plans; gaps between two steps of one plan."""
     decode: dict[int, list[float]] = {}
-    first: list[tuple[int, int, float]] = []
+    first: list[_First] = []
     gaps: list[float] = []
     for goal in goals:
         for segment in goal.segments:
@@ -181,11 +187,21 @@ def _steps(
                 if i == 0 and segment.index == 0:
                     own = goal.result.prompt_tokens - goal.cached_tokens if goal.result else 0
                     if own > 0:
-                        first.append((batch - 1, own, time))
+                        first.append((batch - 1, own, segment, _until_first(goal)))
                 else:
                     decode.setdefault(batch, []).append(time)
                 end -= time + max(0.0, gap if whole else 0.0)
     return decode, first, gaps
+
+
+def _until_first(goal: Goal) -> float:
+    """s from the beginning of the writing to the end of the first segment, if it was written in one
+    go; else 0. A prompt may take several steps, of which none but the last is in the events."""
+    segment = goal.segments[0]
+    if goal.started is None or segment.at - goal.started > _LONGEST_FIRST:
+        return 0.0
+    rests = any(goal.started <= span.start < segment.at for span in goal.suspended)
+    return 0.0 if rests else segment.at - goal.started
 
 
 def _submits(goals: Sequence[Goal], batches: _Batches) -> list[float]:

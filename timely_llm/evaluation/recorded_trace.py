@@ -2,8 +2,8 @@
 really took. Pure.
 
 A recording does not tell everything: the text behind the last segment of a plan that was ended
-early, and the goals that ended before their first one. The first is replayed as far as it is known,
-the second are left out, each with the reason.
+early, and what goals asked for that ended before anything was written. The first is replayed as far
+as it is known, with tokens but without text behind that; the second are left out, with the reason.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _why_not(goal: Goal, kind_of: Mapping[str, str]) -> str:
         return f"the recording has no skill set of robot {goal.robot_id!r}"
     if goal.result is None:
         return "the recording ends before the goal does"
-    if not goal.segments:
-        return f"it ended with {goal.result.error_code.name} before its first segment"
+    if not goal.segments and not goal.result.generated_tokens:
+        return f"it ended with {goal.result.error_code.name} before anything was written"
     if [segment.index for segment in goal.segments] != list(range(len(goal.segments))):
         again = goal.result.replans or len({s.index for s in goal.segments}) < len(goal.segments)
         return "it was planned again" if again else "not all of its segments were recorded"
@@ -143,6 +143,8 @@ def pieces(goal: Goal) -> tuple[str, ...]:
         size, count = len(segment.text), segment.tokens
         ends = [size * i // count for i in range(count + 1)]
         found += [segment.text[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    if not goal.complete and goal.result is not None:  # written, but of no segment
+        found += [""] * (goal.result.generated_tokens - sum(s.tokens for s in goal.segments))
     return tuple(found)
 
 
