@@ -14,7 +14,7 @@ from rosbags.interfaces import Nodetype
 
 from timely_llm import messages as values
 from timely_llm.evaluation.bag_writer import BagWriter
-from timely_llm.utility import PRESETS
+from timely_llm.utility import PRESETS, Urgency
 
 START = 1_800_000_000.0  # s since the epoch, when a recording's clock is 0
 INSTANCE = bytes(range(16))
@@ -169,3 +169,30 @@ class Messages:
 
 def _fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def busy_fleet(policy: str = "timely") -> FleetSim:
+    """Three walkers with goals of every kind of end: queued, canceled, preempted, failed; loops,
+    conditions and an early return."""
+    plans = {
+        "walk": "go(2);go(3)",
+        "loop": "3{go(1)};go(2)",
+        "look": "?find('cat')==True{go(2)};go(1);->3",
+        "stop": "go(4);go(4);go(4)",
+        "fail": "go(2);go(5);go(1)",
+        "early": "go(1);?see('cat')==True{->True};go(2)",
+    }
+    sim = FleetSim(plans, policy)
+    for i, faults in enumerate(({}, {}, {"go(5)": "blocked"})):
+        sim.add_robot(f"r{i}", faults=faults, values={"find(cat)": i == 1})
+    sim.goal("r0", "walk", 1.0)
+    sim.goal("r1", "look", 1.01, urgency=Urgency.URGENT)
+    sim.goal("r2", "fail", 1.02)
+    sim.goal("r0", "loop", 1.1)
+    sim.cancel(sim.goal("r1", "stop", 9.0), 12.0)
+    sim.goal("r2", "stop", 20.0)
+    sim.goal("r0", "look", 20.01)
+    sim.goal("r2", "walk", 23.0, urgency=Urgency.URGENT, when_busy=values.WhenBusy.PREEMPT)
+    sim.goal("r1", "early", 24.0)
+    sim.cancel(sim.goal("r1", "walk", 24.01), 24.02)  # before its turn
+    return sim.finish()

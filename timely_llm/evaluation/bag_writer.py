@@ -6,6 +6,7 @@ What is not yet in the file when its writer is killed is lost, so ``flush`` puts
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,8 +26,9 @@ class BagError(ValueError):
     """A bag that cannot be written or read; the text names the path and says why."""
 
 
+@cache
 def typestore() -> Typestore:
-    """The types of ROS 2 Kilted and this package's own, from its ``.msg`` files."""
+    """The types of ROS 2 Kilted and this package's own, from its ``.msg`` files. Add none."""
     store = get_typestore(Stores.ROS2_KILTED)
     types: dict[str, Any] = {}
     for path in sorted(share("msg").glob("*.msg")):
@@ -54,10 +56,9 @@ class BagWriter:
 
     def topic(self, name: str, kind: str, qos: Sequence[Qos] = ()) -> Connection:
         """Add a topic of type ``kind`` ("timely_llm/msg/Segment"), offered with ``qos``."""
-        connection = self._writer.add_connection(
+        return self._writer.add_connection(
             name, kind, typestore=self.types, offered_qos_profiles=qos
         )
-        return connection
 
     def write(self, topic: Connection, stamp: int, data: bytes | memoryview) -> None:
         """Add a serialized message, received at ``stamp`` (ns since the epoch)."""
