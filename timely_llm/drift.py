@@ -44,6 +44,15 @@ class Drift:
         other._recent = list(self._recent)
         return other
 
+    def resume(
+        self, count: int, level: float, spread: float, usual: float | None, factor: float
+    ) -> None:
+        """Go on where another one stood, all but the sums. Before its start was over: from there
+        anew."""
+        if count >= _START:
+            self.count, self.level, self.spread = count, level, max(_LEAST_SPREAD, spread)
+            self.usual, self.factor = usual, factor
+
     def observe(self, ratio: float) -> int:
         """An execution's log ratio. Returns how many of the last executions are of a new speed, 0:
         nothing has changed."""

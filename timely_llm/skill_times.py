@@ -159,14 +159,15 @@ class RobotSkill:
 
     @property
     def level(self) -> float:
-        """Log ratio of this robot's durations to its kind's: the median of its own, drawn towards 0
-        the more, the fewer they are and the more they vary."""
+        """Log ratio of this robot's durations to its kind's: the median of its own and of ``PRIOR``
+        that say 0, drawn towards 0 the more, the fewer they are and the more they vary."""
         kind = self._kind
         if self._version != kind.version:
             self._version = kind.version
-            own = kind.residuals(self.samples)
+            own = [(rest, 1.0) for rest in kind.residuals(self.samples)]
             doubt = (kind.spread / BETWEEN) ** 2
-            self._level = median(own) * len(own) / (len(own) + doubt) if own else 0.0
+            share = len(own) / (len(own) + doubt) if own else 0.0
+            self._level = share * _middle_of(sorted([*own, (0.0, PRIOR)]))
         return self._level
 
     def restore(self, samples: Iterable[Sample], drift: Drift) -> None:

@@ -20,6 +20,7 @@ from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.fleet import Fleet
 from timely_llm.latency import PRESETS as PACES
 from timely_llm.latency import StepLatency
+from timely_llm.learned_times import Times
 from timely_llm.paths import data, share
 from timely_llm.planner import Planner
 from timely_llm.prompts import PromptTemplate
@@ -43,7 +44,8 @@ def make_planner(values: dict[str, Any]) -> Planner:
     pace = pace_of(values)
     model = model_of(values)
     prompts = PromptTemplate.resolve(values["prompt_template"], model)
-    fleet = Fleet(skill_sets(values), session_ids())
+    times = Times() if values["learn_times"] else None
+    fleet = Fleet(skill_sets(values), session_ids(), times)
     engine = _engine(values, model, policy)
     if pace is not None:
         engine = PacedEngine(engine, pace, time.perf_counter, time.sleep, values["pace"])

@@ -33,6 +33,8 @@ PARAMETERS: dict[str, Parameter] = {
     "pace": Parameter("none", "preset whose step times the engine is slowed to; none: its own"),
     "autostart": Parameter(True, "configure and activate at start"),
     "skill_sets": Parameter([""], "skill set files or folders of them; empty: the bundled ones"),
+    "learn_times": Parameter(True, "learn from robots' reports how long their skills really take"),
+    "times_file": Parameter("", "JSON file in which that is kept; empty: it is forgotten"),
     "network": Parameter(0.008, "time a segment takes to its robot, s", (0.0, 60.0)),
     "prefill_chunk": Parameter(
         64, "prompt tokens of a registration computed per step beside running plans", (1, 1 << 20)

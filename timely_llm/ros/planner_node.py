@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -35,6 +36,8 @@ from timely_llm.ros.process import new_instance, run_node
 from timely_llm.ros.qos import LATCHED, RELIABLE
 from timely_llm.ros.services import Services
 from timely_llm.ros.status import diagnostics, planner_status
+from timely_llm.ros.times_keeper import PERIOD, TimesKeeper
+from timely_llm.steady_time import SteadyTime
 
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
@@ -61,12 +64,14 @@ class PlannerNode(LifecycleNode):
         self._thread: EngineThread | None = None
         self._planner: Planner | None = None
         self._active = False
-        self._last_now = 0.0
+        self._time, self._time_lock = SteadyTime(), threading.Lock()
+        self._simulated = self.get_parameter("use_sim_time").value
         self._outbox: deque[ev.Command] = deque()
         self._outbox_lock = threading.Lock()
         self._flush_due = False
         self._held_since = 0.0
         self._outlets = Outlets(self, self._heard)
+        self._times = self._make_times()
         self._plans = PlanServer(self, self._put_goal)
         self._requests = Services(self, self._put, self._outlets, new_instance())
         self._carry_out: dict[type, Callable[[Any], None]] = {
@@ -77,6 +82,8 @@ class PlannerNode(LifecycleNode):
             ev.Answered: self._requests.answer,
             ev.Probed: self._requests.answer,
             ev.RobotsChanged: lambda command: self._publish_robots(command.robots),
+            ev.TimesLearned: lambda command: self._times.keep(command.learned),
+            ev.SkillDrifted: lambda c: self._times.drifted(c.robot_id, c.skill, c.factor),
         }
         self._make_topics()
 
@@ -88,6 +95,11 @@ class PlannerNode(LifecycleNode):
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(self.parameters["status_period"], self._publish_status)
         self.create_timer(1.0, self._publish_diagnostics)
+        self.create_timer(PERIOD, lambda: self._put(ev.KeepTimes()))
+
+    def _make_times(self) -> TimesKeeper:
+        name, log = self.parameters["times_file"], self.get_logger()
+        return TimesKeeper(Path(name).expanduser() if name else None, log.warning, log.error)
 
     def destroy_node(self) -> None:
         self._page.close()
@@ -96,9 +108,8 @@ class PlannerNode(LifecycleNode):
     # Lifecycle.
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        thread = self.Thread(
-            lambda: make_planner(self.parameters), self._now, self._commands, self._engine_failed
-        )
+        self._times = self._make_times()
+        thread = self.Thread(self._make_planner, self._now, self._commands, self._engine_failed)
         thread.start()
         try:
             planner = thread.wait_ready()
@@ -119,6 +130,11 @@ class PlannerNode(LifecycleNode):
         )
         return TransitionCallbackReturn.SUCCESS
 
+    def _make_planner(self) -> Planner:
+        planner = make_planner(self.parameters)
+        self._times.restore(planner.plans.fleet.times)
+        return planner
+
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._thread.put(ev.Activate())
         self._active = True
@@ -127,6 +143,7 @@ class PlannerNode(LifecycleNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._thread.put(ev.Deactivate())
+        self._thread.put(ev.KeepTimes())
         self._active = False
         return TransitionCallbackReturn.SUCCESS
 
@@ -140,6 +157,7 @@ class PlannerNode(LifecycleNode):
         """End all goals and free the model. The robots have to register anew."""
         if self._thread is not None:
             self._end_thread("the planner was shut down")
+            self._keep_times()
             self._thread = self._planner = None
             self._leave_nothing_open()
             for robot in self._requests.robots:
@@ -166,8 +184,14 @@ class PlannerNode(LifecycleNode):
 
     def _finished(self, status: int) -> None:
         self._leave_nothing_open()
+        self._keep_times()
         if not self.done.done():
             self.done.set_result(status)
+
+    def _keep_times(self) -> None:
+        """The engine's thread has ended: nothing is learned any more."""
+        times = self._planner.plans.fleet.times if self._planner is not None else None
+        self._times.finish(times.learned() if times is not None and times.changes else None)
 
     def _leave_nothing_open(self) -> None:
         """The engine's thread has ended: what reached it too late is answered here."""
@@ -180,9 +204,10 @@ class PlannerNode(LifecycleNode):
     # Between the executor and the engine's thread.
 
     def _now(self) -> float:
-        """The node's time in s; never backwards, also where simulated time is set back."""
-        self._last_now = max(self._last_now, self.get_clock().now().nanoseconds * 1e-9)
-        return self._last_now
+        """The node's time in s, from any thread; where its clock is set, it goes on counting."""
+        with self._time_lock:
+            read = self.get_clock().now().nanoseconds * 1e-9
+            return self._time.at(read, None if self._simulated else time.monotonic())
 
     def _put(self, event: ev.Event) -> bool:
         """Hand an event to the planner; whether there is one."""
@@ -265,6 +290,7 @@ class PlannerNode(LifecycleNode):
                 self._planner.engine.info if self._planner is not None else None,
                 self._thread.snapshot if self._thread is not None else None,
                 self._requests.robots,
+                self._times,
             )
         )
 

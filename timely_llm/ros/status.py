@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from timely_llm.engine.base import EngineInfo
 from timely_llm.messages import PlannerStatus, RobotInfo
 from timely_llm.ros.engine_thread import Snapshot
+from timely_llm.ros.times_keeper import TimesKeeper, words
 
 
 def planner_status(
@@ -47,6 +48,7 @@ def diagnostics(
     info: EngineInfo | None,
     snapshot: Snapshot | None,
     robots: Sequence[RobotInfo],
+    times: TimesKeeper,
 ) -> DiagnosticArray:
     """One status for the planner and one for each robot."""
     planner = DiagnosticStatus(name=f"{name}: planner", hardware_id="timely_llm")
@@ -60,18 +62,25 @@ def diagnostics(
         facts |= asdict(snapshot.counts)
         facts |= {"step time (ms)": f"{snapshot.step_time * 1e3:.3f}"}
         facts |= {"overhead (ms)": f"{snapshot.overhead * 1e3:.3f}"}
+    if times.problem:
+        planner.level = DiagnosticStatus.WARN
+        facts |= {"learned times": times.problem}
     planner.values = _values(facts)
-    array = DiagnosticArray(status=[planner, *(_robot(name, robot) for robot in robots)])
+    drifts = times.drifts
+    statuses = [_robot(name, robot, drifts.get(robot.robot_id, {})) for robot in robots]
+    array = DiagnosticArray(status=[planner, *statuses])
     array.header.stamp = stamp
     return array
 
 
-def _robot(name: str, robot: RobotInfo) -> DiagnosticStatus:
+def _robot(name: str, robot: RobotInfo, drifts: Mapping[str, float]) -> DiagnosticStatus:
     status = DiagnosticStatus(name=f"{name}: robot {robot.robot_id}", hardware_id=robot.robot_id)
     if not robot.alive:
         status.level, status.message = DiagnosticStatus.ERROR, "does not answer"
     elif robot.stopped:
         status.level, status.message = DiagnosticStatus.WARN, "stopped: rearm it"
+    elif drifts:
+        status.level, status.message = DiagnosticStatus.WARN, f"alive; {words(drifts)}"
     else:
         status.level, status.message = DiagnosticStatus.OK, "alive"
     status.values = _values({"kind": robot.kind, "session": robot.session})

@@ -1,0 +1,128 @@
+"""The file of learned durations: read at configure, written now and then and at the end; and what
+is said of robots that have become slower. An edge: files, a thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from timely_llm.learned_times import Learned, Times
+from timely_llm.times_file import TimesFileError, read, text_of
+
+PERIOD = 60.0  # s between two writings, where there is anything new
+_MOST = 1 << 26  # bytes
+
+
+class TimesKeeper:
+    """Keeps what was learned in ``path``; None: nowhere.
+
+    A file that cannot be read as learned times is never written over: what it is stands in
+    ``problem`` and is said once, and the planner begins with the skill sets' durations. ``warn``
+    and ``error`` log a line.
+    """
+
+    def __init__(
+        self, path: Path | None, warn: Callable[[str], object], error: Callable[[str], object]
+    ) -> None:
+        self.path, self.problem = path, ""
+        self.drifts: dict[str, dict[str, float]] = {}  # factor by robot and skill
+        self._warn, self._error = warn, error
+        self._readable = True
+        self._waiting: Learned | None = None
+        self._writer: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def restore(self, times: Times | None) -> None:
+        """Let ``times`` go on from the file, if there is one."""
+        if self.path is None or times is None:
+            return
+        try:
+            if not self.path.exists():
+                return
+            if self.path.stat().st_size > _MOST:
+                raise TimesFileError(f"{self.path}: is larger than {_MOST} bytes")
+            learned = read(self.path.read_text("utf-8"), str(self.path))
+        except (OSError, UnicodeDecodeError, TimesFileError) as error:
+            named = str(error) if str(self.path) in str(error) else f"{self.path}: {error}"
+            self._readable = False
+            self._say(
+                f"parameter 'times_file': {named}; going by the skill sets' durations. The file is "
+                "left as it is: what is learned now is not kept"
+            )
+            return
+        times.restore(learned)
+        for robot, skills in learned.robots.items():
+            for (_, skill, _), own in skills.items():
+                if own.drift.factor != 1.0:
+                    self.drifts.setdefault(robot, {})[skill] = own.drift.factor
+
+    def drifted(self, robot: str, skill: str, factor: float) -> None:
+        """Say, once, that a robot's skill takes ``factor`` times as long as it used to."""
+        if factor == 1.0:
+            self.drifts.get(robot, {}).pop(skill, None)
+            self._warn(f"robot {robot!r}: {skill} takes as long as usual again")
+            return
+        self.drifts.setdefault(robot, {})[skill] = factor
+        self._warn(f"robot {robot!r}: {skill} takes {factor:.2f} times as long as it used to")
+
+    def keep(self, learned: Learned) -> None:
+        """Write soon, in a thread of its own; only the last of several is written."""
+        if self.path is None or not self._readable:
+            return
+        with self._lock:
+            self._waiting = learned
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="times", daemon=True)
+                self._writer.start()
+
+    def finish(self, learned: Learned | None) -> None:
+        """Write now what is waiting, or ``learned`` where there is such."""
+        if learned is not None:
+            self.keep(learned)
+        writer = self._writer
+        if writer is not None:
+            writer.join()
+
+    def _write_all(self) -> None:
+        while True:
+            with self._lock:
+                learned, self._waiting = self._waiting, None
+                if learned is None:
+                    self._writer = None
+                    return
+            try:
+                write(self.path, text_of(learned))
+            except OSError as error:
+                self._say(f"parameter 'times_file': {self.path} cannot be written: {error}")
+            else:
+                self.problem = ""
+
+    def _say(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            self._error(problem)
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file whole or not at all, whenever the machine fails. ``OSError``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def words(drifts: Mapping[str, float]) -> str:
+    """``mf takes 1.50 times as long as it used to``."""
+    return ", ".join(
+        f"{skill} takes {factor:.2f} times as long as it used to"
+        for skill, factor in sorted(drifts.items())
+    )
