@@ -78,8 +78,8 @@ class RoverAdapter(Adapter):
         self._drive(sense * self._speed, 0.0)
         return sense * ((x - x0) * math.cos(yaw0) + (y - y0) * math.sin(yaw0)) < amount / 100
 
-    def next_poll(self, now):  # look again every 50 ms while a call is in progress
-        return now + 0.05 if self._call else None
+    def next_poll(self, now):  # look again every 20 ms while a call is in progress
+        return now + 0.02 if self._call else None
 
     def halt(self, now):
         self._call, self._last = None, Progress(True)
