@@ -8,7 +8,8 @@ as it is known, with tokens but without text behind that; the second are left ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from timely_llm.cutting import Cut, make_cutter
@@ -20,6 +21,7 @@ from timely_llm.messages import ErrorCode, ExecutionState, OnFailure, PlanGoal, 
 from timely_llm.minispec import PlanError
 from timely_llm.skills import SkillSet, SkillSetError
 
+_UNIT = re.compile(r"[^\W\d_]+|.", re.DOTALL)
 #: How a goal ended that the robot or its own plan did not end: the same end comes at the same time.
 _FROM_WITHIN = (ErrorCode.NONE, ErrorCode.SKILL_FAILED, ErrorCode.PREEMPTED)
 
@@ -140,12 +142,23 @@ def pieces(goal: Goal) -> tuple[str, ...]:
             else:
                 found.append(segment.text)
             continue
-        size, count = len(segment.text), segment.tokens
-        ends = [size * i // count for i in range(count + 1)]
-        found += [segment.text[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        ends = segment.last and segment.tokens > 1  # with the end token, which has no text
+        found += _parts(segment.text, segment.tokens - ends)
+        found += [""] * ends
     if not goal.complete and goal.result is not None:  # written, but of no segment
         found += [""] * (goal.result.generated_tokens - sum(s.tokens for s in goal.segments))
     return tuple(found)
+
+
+def _parts(text: str, count: int) -> Iterator[str]:
+    """A text as ``count`` tokens, of words, digits and marks as models have them: no token ends
+    within one unless there are more tokens than those. The last token is never without text."""
+    units = _UNIT.findall(text)
+    if len(units) < count:
+        units = list(text)
+    for i in range(count):
+        first, last = len(units) * i // count, len(units) * (i + 1) // count
+        yield "".join(units[first:last])
 
 
 def _known(goal: Goal, skills: SkillSet, origin: float) -> Known:
