@@ -119,10 +119,35 @@ def test_a_plan_that_began_before_we_listened_is_shown_from_there() -> None:
     assert states(plan) == [(MISSED, "done")] * 3 + [("mf(10)", "running")]
 
 
-def test_a_plan_that_is_written_again_starts_anew() -> None:
+def test_of_a_segment_that_comes_again_the_last_one_counts() -> None:
     board = busy()
     segment(board, P1, "drone_1", 1, ";mu(20)", 10.0)
     assert [text for text, _ in states(plan_of(board, "drone_1", 10.0))] == ["tc(90)", ";mu(20)"]
+
+
+def test_a_replan_goes_on_counting_and_the_old_plan_is_seen_to_have_failed() -> None:
+    board = busy()
+    result = PlanResult(P1, ErrorCode.SKILL_FAILED, "s: nothing there")
+    replanned = event(P1, "drone_1", PlanEventType.REPLANNED, segment=3, result=result)
+    board.follow_event(replanned, 10.0)
+    plan = plan_of(board, "drone_1", 10.5)
+    assert (plan["state"], plan["failures"]) == ("replanning", ["s: nothing there"])
+    assert (plan["waits"], plan["call"], plan["over"]) == (True, "", False)
+    segment(board, P1, "drone_1", 3, "mu(20)", 11.0)
+    segment(board, P1, "drone_1", 4, ";l()", 11.0)
+    reports(board, P1, "drone_1", ExecutionState.STARTED, 12.0, segment=3)
+    shown = [state for _, state in states(plan_of(board, "drone_1", 12.0))]
+    assert shown == ["done", "failed", "dropped", "running", "sent"]
+    assert detail(board, P1, 12.0)["failures"] == ["s: nothing there"]
+
+
+def test_the_segment_that_a_plan_failed_in_is_marked() -> None:
+    board = busy()
+    failed = PlanResult(P1, ErrorCode.SKILL_FAILED, "s: nothing there")
+    ended(board, failed, "drone_1", 10.0)
+    shown = states(detail(board, P1, 10.0))
+    assert [state for _, state in shown] == ["done", "failed", "sent"]
+    assert plan_of(board, "drone_1", 10.0)["plan_id"] == P4  # that is what it does next
 
 
 def test_another_planner_ends_the_plans_of_the_old_one() -> None:
@@ -162,6 +187,10 @@ def test_a_board_stays_small() -> None:
     assert board.tally.plans == 3 * KEPT
 
 
+WITH_RESULT = (
+    *(PlanEventType.REFUSED, PlanEventType.RETURNED, PlanEventType.ENDED),
+    PlanEventType.REPLANNED,
+)
 IDS = st.sampled_from((P1, P2, P3))
 NAMES = st.sampled_from(("drone_1", "arm_1", "nobody"))
 ACTS = st.one_of(
@@ -169,7 +198,7 @@ ACTS = st.one_of(
         lambda plan_id, robot, kind, index, text, code: PlanEvent(
             plan_id, robot, kind, segment=index, text=text, tokens=index,
             goal=PlanGoal(robot, text) if kind is PlanEventType.ACCEPTED else None,
-            result=PlanResult(plan_id, code) if kind >= PlanEventType.REFUSED else None,
+            result=PlanResult(plan_id, code) if kind in WITH_RESULT else None,
         ),
         IDS, NAMES, st.sampled_from(PlanEventType), st.integers(0, 5), st.text(max_size=3),
         st.sampled_from(ErrorCode),

@@ -64,7 +64,7 @@ def test_the_fleet_is_on_the_page(browser: Chromium, shown: Shown) -> None:
     assert texts(browser, ".card .top:first-child .pill") == states
     assert texts(browser, ".card:first-child .plan .running") == [";?s('cat')"]
     assert texts(browser, ".card:first-child .facts span") == [
-        "busy for 3.0 s", "waiting 2.00 s", "1 more waiting",
+        "busy for 3.0 s", "waiting 2.00 s", "", "1 more goal",
     ]  # fmt: skip
     assert texts(browser, "#queue li:not(.head) .text") == ["Land"]
     failed = texts(browser, "#results li:last-child")[0]

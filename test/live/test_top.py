@@ -244,13 +244,25 @@ def test_the_end_of_the_feed_ends_the_app() -> None:
     assert drive(act).failure is error
 
 
-@pytest.mark.parametrize("size", [(40, 12), (300, 90)])
-def test_any_screen_will_do(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "columns"),
+    [
+        ((40, 12), "robot state plan plan-so-far waiting"),
+        ((80, 24), "robot state plan plan-so-far waiting work-left"),
+        ((110, 24), "robot state urgency plan plan-so-far waiting work-left"),
+        ((300, 90), "robot state urgency plan instruction plan-so-far waiting work-left"),
+    ],
+)
+def test_any_screen_will_do(size: tuple[int, int], columns: str) -> None:
+    def names(app: TopApp) -> str:
+        shown = app.query_one("#robots", Rows).columns.values()
+        return " ".join(column.label.plain.replace(" ", "-") for column in shown)
+
     async def act(app: TopApp, pilot: Pilot, feed: BoardFeed) -> None:
-        assert len(rows(app, "robots")) == 3
-        await pilot.resize_terminal(100, 30)
+        assert (names(app), len(rows(app, "robots"))) == (columns, 3)
+        await pilot.resize_terminal(300, 30)
         app.follow()
-        assert len(rows(app, "robots")) == 3
+        assert names(app).count("-") == 3 and len(rows(app, "results")) == 2
 
     drive(act, size=size)
 
@@ -266,7 +278,7 @@ def test_markup_of_a_goal_is_text() -> None:
     drive(act)
 
 
-STATES = st.sampled_from(("done", "running", "sent"))
+STATES = st.sampled_from(("done", "running", "sent", "failed", "dropped"))
 PLANS = st.fixed_dictionaries(
     {
         "skipped": st.integers(0, 1),

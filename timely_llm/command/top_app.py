@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -22,7 +23,9 @@ from timely_llm.command.top_text import (
 )
 
 PERIOD = 0.25  # s between two pictures
-#: Columns and their widths; 0: an equal share of what is left.
+READABLE = 18  # characters that an elastic column should have at least
+#: Columns and their widths; 0: an equal share of what is left. Where that is too little, columns of
+#: ``_SPARE`` are left out, the first ones first.
 _ROBOTS = {
     "robot": 10, "state": 8, "urgency": 10, "plan": 13, "instruction": 0, "plan so far": 0,
     "waiting": 8, "work left": 9,
@@ -32,6 +35,7 @@ _RESULTS = {
     "robot": 10, "urgency": 10, "result": 16, "utility": 7, "response": 8, "waiting": 8,
     "instruction": 0, "in words": 0,
 }  # fmt: skip
+_SPARE = ("instruction", "urgency", "response", "since", "work left", "utility")
 
 
 class Feed(Protocol):
@@ -53,7 +57,12 @@ class Rows(DataTable):
     ]
 
     def __init__(self, columns: dict[str, int], **arguments: Any) -> None:
-        super().__init__(cursor_type="row", zebra_stripes=True, **arguments)
+        super().__init__(
+            cursor_type="row",
+            cursor_foreground_priority="renderable",
+            zebra_stripes=True,
+            **arguments,
+        )
         self._widths = columns
         self.plan_ids: list[str | None] = []
         self.robot_ids: list[str] = []
@@ -61,19 +70,28 @@ class Rows(DataTable):
         self._cells: list[tuple[Text, ...]] = []
         self._made_for = 0
 
-    def share(self, width: int) -> int:
-        """How wide an elastic column is on a screen of ``width``."""
-        fixed = sum(n for n in self._widths.values() if n) + 2 * len(self._widths) + 4
-        elastic = sum(n == 0 for n in self._widths.values())
-        return max(12, (width - fixed) // max(1, elastic))
+    def fit(self, width: int) -> tuple[dict[str, int], int]:
+        """The columns that are shown on a screen of ``width``, and how wide an elastic one is."""
+        columns = dict(self._widths)
+        for spare in ("", *_SPARE):
+            if len([n for name, n in columns.items() if n == 0 and name != spare]) > 0:
+                columns.pop(spare, None)
+            elastic = sum(n == 0 for n in columns.values())
+            share = (width - sum(columns.values()) - 2 * len(columns) - 2) // elastic
+            if share >= READABLE:
+                break
+        return columns, max(READABLE, share)
 
     def follow(self, keys: Sequence[str], cells: Sequence[tuple[Text, ...]], width: int) -> None:
         """Show these rows; the cursor stays with the row it is at."""
+        columns, share = self.fit(width)
         if width != self._made_for:
             self._made_for, self._keys = width, []
             self.clear(columns=True)
-            for name, fixed in self._widths.items():
-                self.add_column(name, width=fixed or self.share(width))
+            for name, fixed in columns.items():
+                self.add_column(name, width=fixed or share)
+        shown = [name in columns for name in self._widths]
+        cells = [tuple(itertools.compress(row, shown)) for row in cells]
         if list(keys) != self._keys:
             at = self._keys[self.cursor_row] if self.cursor_row < len(self._keys) else ""
             self.clear()
@@ -144,6 +162,8 @@ class TopApp(App[None]):
     .title { height: 1; padding: 0 1; margin-top: 1; text-style: bold; color: $text-muted; }
     Rows { height: auto; max-height: 1fr; background: $background; }
     #robots { max-height: 60%; }
+    Rows > .datatable--cursor { background: transparent; text-style: none; }
+    Rows:focus > .datatable--cursor { background: $primary 35%; }
     Confirm, Detail { align: center middle; }
     Confirm VerticalScroll, Detail VerticalScroll {
       width: 76; max-width: 96%; height: auto; max-height: 90%;
@@ -169,7 +189,7 @@ class TopApp(App[None]):
         yield Static(id="engine")
         yield Label("Robots", classes="title", id="robots-title")
         yield Rows(_ROBOTS, id="robots")
-        yield Label("Goals that wait for the engine", classes="title", id="queue-title")
+        yield Label("Goals that wait", classes="title", id="queue-title")
         yield Rows(_QUEUE, id="queue")
         yield Label("Last results", classes="title", id="results-title")
         yield Rows(_RESULTS, id="results")
@@ -210,7 +230,7 @@ class TopApp(App[None]):
 
     def _show_robots(self, robots: list[dict[str, Any]]) -> None:
         rows = self._rows("robots")
-        share = rows.share(self.size.width)
+        _, share = rows.fit(self.size.width)
         rows.plan_ids = [robot["plan"] and robot["plan"]["plan_id"] for robot in robots]
         rows.robot_ids = [robot["id"] for robot in robots]
         cells = [_robot_cells(robot, share) for robot in robots]
@@ -233,7 +253,7 @@ class TopApp(App[None]):
         ]
         rows.follow(rows.plan_ids, cells, self.size.width)
         rows.display = bool(goals)
-        self._title("queue", f"Goals that wait for the engine: {length or 'none'}")
+        self._title("queue", f"Goals that wait: {length or 'none'}")
 
     def _show_results(self, results: list[dict[str, Any]], totals: dict[str, Any]) -> None:
         rows = self._rows("results")

@@ -11,10 +11,13 @@ from timely_llm.command.tables import seconds
 _GOOD = ("alive", "done")
 _PLAIN = (
     *("normal", "low", "background", "sent", "accepted", "queued", "suspended", "written"),
-    *("evicted", "returned"),
+    *("evicted", "returned", "replanning"),
 )
 _STYLES = {"urgent": "bold dark_orange", "writing": "bold cyan", "critical": "bold red"}
-_SEGMENTS = {"running": "bold reverse", "done": "dim", "sent": ""}
+_SEGMENTS = {
+    **{"running": "bold reverse", "done": "dim", "sent": ""},
+    **{"failed": "bold red", "dropped": "dim strike"},
+}
 _BAR = 12  # characters
 
 
@@ -93,6 +96,7 @@ def detail_text(plan: dict[str, Any]) -> Text:
         rows.append(("scene", Text(plan["scene"])))
     rows.append(("urgency", Text(plan["urgency"], style=colour_of(plan["urgency"]))))
     rows.append(("plan id", Text(plan["plan_id"])))
+    rows += [("replanned", Text(words)) for words in plan["failures"]]
     if plan["call"]:
         rows.append(("skill running", Text(plan["call"])))
     if result is None:

@@ -47,12 +47,25 @@ class RobotTrack:
 
 @dataclass(slots=True)
 class Entry:
-    """A plan on the board: since when, s, and the tokens generated for it."""
+    """A plan on the board: since when, s, and the tokens generated for it. ``failures`` are the
+    words on its replans so far; ``gone`` what became of segments of plans that failed."""
 
     plan: LivePlan
     arrived: float
     tokens: int = 0
     ended: float | None = None
+    failures: list[str] = field(default_factory=list)
+    gone: dict[int, str] = field(default_factory=dict)  # "failed" or "dropped" by index
+
+    def replanned(self, event: PlanEvent) -> None:
+        """The plan failed; the next one begins with the event's segment."""
+        self.failures.append(event.result.error_msg if event.result else "")
+        first = max(0, self.plan.segment)
+        fresh = [index for index in range(first, event.segment) if index not in self.gone]
+        self.gone |= dict.fromkeys(fresh, "dropped")
+        if self.plan.segment >= 0:
+            self.gone[self.plan.segment] = "failed"
+        self.plan.call = ""
 
 
 @dataclass(slots=True)
@@ -96,6 +109,8 @@ class FleetBoard:
             entry = self.live[event.plan_id] = Entry(LivePlan(event.plan_id, goal), now)
         if event.type is PlanEventType.SEGMENT:
             self._segment(entry, event, now)
+        elif event.type is PlanEventType.REPLANNED:
+            entry.replanned(event)
         entry.plan.follow_event(event, now)
         if entry.plan.over:
             self._end(event.result or PlanResult(event.plan_id), now)
@@ -113,7 +128,7 @@ class FleetBoard:
         segments = entry.plan.segments
         missed = event.segment - len(segments)
         segments += [MISSED] * missed
-        del segments[event.segment :]  # the planner counts anew where it writes a plan again
+        del segments[event.segment :]  # of a segment that comes again, the last one counts
         entry.tokens += event.tokens
         self._generated.append((now, event.tokens))
         self.tally.segment(event.tokens)

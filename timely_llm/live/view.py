@@ -117,6 +117,7 @@ def _plan(entry: Entry, now: float, limit: int) -> dict[str, Any]:
         "over": plan.over,
         "segments": segments,
         "skipped": skipped,
+        "failures": list(entry.failures),
         "call": plan.call,
         "waiting_s": round(waiting, 2),
         "waits": plan.waits_since is not None,
@@ -126,8 +127,13 @@ def _plan(entry: Entry, now: float, limit: int) -> dict[str, Any]:
 
 def _segment_state(entry: Entry, index: int) -> str:
     plan = entry.plan
+    if index in entry.gone:
+        return entry.gone[index]
     if index == plan.segment and plan.call:
         return "running"
+    failed = plan.result is not None and plan.result.error_code is ErrorCode.SKILL_FAILED
+    if index == plan.segment and failed:
+        return "failed"
     if index <= plan.segment or (plan.result is not None and not plan.result.error_code):
         return "done"
     return "sent"
