@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plan_language import CUTS, INDY7, PUBLISHED, ROOT, ROVER, TELLO, plans, split
+from plan_runs import run
 
 from timely_llm.minispec import Call, PlanChecker, PlanError, parse
 from timely_llm.skills import Bounds
@@ -284,6 +285,8 @@ def test_examples_of_the_reference_are_legal():
     ):
         assert f"`{call}`" in text
         parse(call, TELLO)
+    for plan, error in re.findall(r"^\| `(.+?)` \| `(plan, character .+)` \|$", text, re.MULTILINE):
+        assert run(plan)[-1].error == error
     for name, value in asdict(Bounds()).items():
         default = "none" if value in (None, math.inf) else f"{value:g}"
         assert re.search(rf"\| `{name}` \| {default}\b", text), name
