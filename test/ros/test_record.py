@@ -26,7 +26,7 @@ from timely_llm.evaluation.recorded_goals import goals_of
 from timely_llm.evaluation.recorded_replay import replay, what_happened
 from timely_llm.evaluation.recorded_trace import trace_of
 from timely_llm.evaluation.report_page import page
-from timely_llm.messages import ErrorCode
+from timely_llm.messages import ErrorCode, PlanEventType
 
 PLANS = Path(__file__).with_name("plans.yaml")
 
@@ -73,7 +73,7 @@ def test_a_recorded_flight_can_be_evaluated_shown_and_replayed(recorder, client:
     client.until(lambda: recorder.records("/d1/execution"), "the recorder to find the robot")
     goal = client.goal("d1", "wait a little")
     assert goal.result()[0] is ErrorCode.NONE
-    client.until(lambda: client.events[-1].result is not None, "the plan's last event")
+    client.until(lambda: client.events[-1].type is PlanEventType.ENDED, "the plan's end")
     assert recorder.end() == 0
     assert "messages on 6 topics" in recorder.log.read_text()
 

@@ -105,9 +105,11 @@ class Recorder:
             self._flushed = time.monotonic()
 
     def run(self, check: Callable[[], bool]) -> None:
-        """Record until ``check``, which is asked again and again, says that it is over."""
+        """Record until ``check``, which is asked again and again, says that it is over, and what
+        was on its way by then."""
         while not check():
             self.spin()
+        self.spin()
 
     def _record(self, topic: str, kind: type, qos: QoSProfile) -> None:
         """Record ``topic`` from now on, unless it is recorded already."""
