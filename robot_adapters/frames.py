@@ -18,7 +18,7 @@ class Frame:
     """A program in progress: the plan, or the definition of the skill that ``invoke`` calls.
 
     ``variables`` are its own, a definition's arguments among them; ``loops`` the passes left, the
-    current one included; ``base`` the height of the stack that it found.
+    current one included.
     """
 
     program: Sequence[code.Instruction]
@@ -26,7 +26,6 @@ class Frame:
     loops: list[int] = field(default_factory=list)
     variables: dict[str, Value] = field(default_factory=dict)
     invoke: code.Invoke | None = None
-    base: int = 0
 
 
 def taken(jump: code.Skip | code.Enter, top: Value) -> bool:

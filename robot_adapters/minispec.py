@@ -246,7 +246,7 @@ class Interpreter:
     def _enter(self, invoke: code.Invoke, values: Sequence[Value]) -> None:
         """Go on with the definition of a skill; its variables are its own."""
         arguments = {f"${i}": value for i, value in enumerate(values, 1)}
-        frame = Frame(invoke.skill.body, variables=arguments, invoke=invoke, base=len(self._stack))
+        frame = Frame(invoke.skill.body, variables=arguments, invoke=invoke)
         self._frames.append(frame)
 
     def _leave(self, value: Value | None) -> Closed | None:
@@ -254,7 +254,7 @@ class Interpreter:
         invoke = self._frames[-1].invoke
         if invoke is None:
             raise _Stop(Returned(value))
-        del self._stack[self._frames.pop().base :]
+        self._frames.pop()
         self._yield(invoke, value)
         if len(self._frames) > 1:
             return None

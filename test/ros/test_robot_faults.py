@@ -166,7 +166,10 @@ BAD_PARAMETERS = {
     "range": ({"heartbeat_period": 0.0}, "'heartbeat_period': is 0.0: must be a float from 0.01"),
     "type": ({"seed": "many"}, "'seed': is 'many': must be a int"),
     "adapter": ({"adapter": "simulate"}, "adapter: unknown name 'simulate'; did you mean"),
-    "kind": ({"kind": "tallo"}, "'kind': 'tallo' has no bundled skill set (known: indy7, tello)"),
+    "kind": (
+        {"kind": "tallo"},
+        "'kind': 'tallo' has no bundled skill set (known: indy7, rover, tello)",
+    ),
     "skill set": ({"skill_set": "/nowhere.yaml"}, "No such file or directory: '/nowhere.yaml'"),
     "world": ({"world": "hous"}, "world: no bundled world 'hous'; did you mean 'house'?"),
     "probes": ({"probes": "model"}, "parameter 'probes': 'model' is none of ('robot', 'planner')"),

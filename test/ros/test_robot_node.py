@@ -144,7 +144,7 @@ def test_an_evaluated_argument_outside_its_limits_never_moves(
 ) -> None:
     planner.send(plan, 0, "_1=700;mf(_1)")
     failed = planner.report(State.FAILED)
-    assert failed.error == "mf: distance is 700 cm: must be 20 to 500 cm"
+    assert failed.error == "plan, character 7: mf: distance is 700 cm: must be 20 to 500 cm"
     assert planner.calls() == []
 
 
