@@ -254,5 +254,6 @@ def test_metrics_are_what_prometheus_reads() -> None:
     assert samples["generated_tokens_total",] == 25
     assert samples["response_seconds_bucket", "0.5"] == 2
     assert samples["response_seconds_bucket", "0.2"] == 0
+    assert samples["response_seconds_bucket", "30.0"] == samples["response_seconds_count",] == 2
     assert samples["response_seconds_sum",] == 0.75
     assert samples["utility_sum",] == 0.75

@@ -183,6 +183,22 @@ def test_a_request_that_does_not_come_is_not_waited_for(serve) -> None:
         assert connection.recv(64) == b""
 
 
+def test_a_request_that_comes_a_byte_at_a_time_is_cut_off(serve) -> None:
+    served = serve(slow=0.2)
+    with served.connect() as connection:
+        connection.settimeout(0.02)  # how long the client takes for a byte
+        for _ in range(1000):
+            try:
+                connection.sendall(b"G")
+                if connection.recv(64) == b"":
+                    return
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return
+    raise AssertionError("it was never cut off")
+
+
 def test_one_connection_too_many_is_told_so_and_there_is_room_again(serve) -> None:
     served = serve(connections=2, period=0.001)
     with served.stream() as one, served.stream() as two:

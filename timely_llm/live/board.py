@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from timely_llm.evaluation.live import LivePlan
 from timely_llm.live.tally import Tally
 from timely_llm.messages import (
-    NO_PLAN,
     ErrorCode,
     Execution,
     PlanEvent,
@@ -40,8 +39,8 @@ class RobotTrack:
 
     def follow(self, report: Execution, now: float) -> None:
         self.heard = now
-        at_work = report.plan_id != NO_PLAN and report.total_remaining > 0
-        self.dry_at = now + report.total_remaining if at_work else None
+        left = report.total_remaining
+        self.dry_at = now + left if left > 0 else None
         self.error = report.error
 
 
