@@ -41,7 +41,6 @@ STOP_AGAIN = 0.5  # s, until a stop that is not confirmed is said again
 MAX_STOPS = 3  # of them on their way at once
 STILL_LOOKS = 3  # in a row, that show an arm standing still where it should not
 MOVES = ("movej", "movel")
-LATE = 5.0  # s, that a move which was not answered may begin late
 
 
 @dataclass(slots=True)
@@ -174,7 +173,7 @@ class Arm:
         if moved:
             self._move_answered = now
         if moved and answer is None:
-            self._late_until = now + LATE  # it may have been taken all the same
+            self._late_until = now + self.settings.late  # it may have been taken all the same
         job = self._job
         if job is None or job.asked != number:
             if moved:  # given up before it was answered: the stop must come behind it
@@ -224,7 +223,7 @@ class Arm:
             self.fault = error
             return
         self.look, self._look_asked = look, asked
-        if not self.busy:
+        if not self.busy and now >= self._late_until:
             self._look_due = now + LOOK_IDLE
         if self._stopping and self._stop_heard is not None and asked >= self._stop_heard:
             if look.still and not self._move_open():

@@ -87,7 +87,7 @@ class Cell:
 
     @property
     def names(self) -> list[str]:
-        return [*self.poses, *(thing.name for thing in self.objects)]
+        return [*self.poses, *(n for thing in self.objects for n in (thing.name, *thing.aliases))]
 
     def __iter__(self) -> Iterator[Object]:
         """The objects, where they are now."""

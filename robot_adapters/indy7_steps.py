@@ -79,6 +79,7 @@ class Settings:
     link_timeout: float = 2.0
     start_timeout: float = 2.0
     settle_timeout: float = 10.0
+    late: float = 5.0  # that a move which was not answered may begin late
 
 
 def is_at(target: JointMove | Line, look: Look) -> bool:

@@ -27,7 +27,7 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "timely_llm")
 )
 
-SLOWEST_FIRST = ("ros", "launch", "engine", "robots", "live", "pure")
+SLOWEST_FIRST = ("ros", "indy", "launch", "engine", "robots", "live", "pure")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -85,9 +85,21 @@ def test_the_nodes_of_a_fleet():
     assert below.parameters["planner_namespace"] == "/hall"
 
 
+def test_a_robot_may_run_in_another_environment(tmp_path):
+    text = "robots: [{id: a, kind: indy7, python: ../.venv-indy/bin/python}, {id: b, kind: tello}]"
+    read = fleet(text, tmp_path / "fleets")
+    python = str(tmp_path / ".venv-indy/bin/python")
+    assert [robot.python for robot in read.robots] == [python, ""]
+    assert [node.python for node in fleet_nodes(read)] == [python, ""]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (
+            "robots:\n- id: a\n  kind: tello\n  python: .venv-indy",
+            "f.yaml:4: robots[0].python: is '.venv-indy': must be the path of an interpreter",
+        ),
         ("", "f.yaml:1: is empty"),
         ("robots: [", "f.yaml:1: is not YAML"),
         ("robots: 3", "f.yaml:1: robots: must be a list"),
