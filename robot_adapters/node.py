@@ -34,6 +34,7 @@ from timely_llm.ros.conversions import (
 from timely_llm.ros.process import new_instance, run_node
 from timely_llm.ros.qos import RELIABLE, STATUS
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
+from timely_llm.steady_time import SteadyTime
 
 GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s
@@ -63,6 +64,7 @@ class RobotNode(Node):
         self._matched = 0  # publishers of segments, ever
         self._opened_at = 0  # of them, when the last session began
         simulated = self.get_parameter("use_sim_time").value
+        self._time = SteadyTime()
         self._clock = self.get_clock() if simulated else Clock(clock_type=ClockType.STEADY_TIME)
         self._make_interfaces()
 
@@ -95,8 +97,8 @@ class RobotNode(Node):
     # What comes in.
 
     def _now(self) -> float:
-        """The robot's clock in s."""
-        return self._clock.now().nanoseconds * 1e-9
+        """The robot's clock in s; simulated time that is set back goes on from where it was."""
+        return self._time.at(self._clock.now().nanoseconds * 1e-9)
 
     def _on_timer(self) -> None:
         self._publish(self._robot.tick(self._now()))

@@ -216,7 +216,7 @@ def test_no_planner_is_said_with_namespace_and_domain(run, domain: int, argument
         (("plan", "drone_1"), "Missing argument"),
         (("plan", "drone_1", "go", "--urgency", "urgnt"), "'critical', 'urgent', 'normal'"),
         (("plan", "drone_1", "go", "--on-failure", "retry"), "'abort', 'replan'"),
-        (("plan", "drone_1", "go", "--max-replans", "-1"), "-1 is not in the range x>=0"),
+        (("plan", "drone_1", "go", "--max-replans", "-1"), "for '--max-replans'"),
         (("serve", "--param", "policy"), "'policy': must be NAME:=VALUE"),
         (("demo", "--policy", "timly"), "did you mean 'timely'?"),
         (("demo", "--pace", "fast"), "'fast' is unknown (known: none, rtx4090-llama3-8b, "),
