@@ -32,7 +32,7 @@ skills:
   - {name: tick, returns: int, duration: {constant: 0.001}}
   - {name: spin, definition: "20{tick}"}
   - {name: seek, arguments: [{name: m, type: int, unit: m, minimum: 1, maximum: 9}],
-     definition: "2{?look{->True}go($1)}->False", returns: bool}
+     definition: "2{?look{->True}go($1)}->False", returns: bool, duration: {constant: 1.5}}
   - {name: again, role: replan, duration: {constant: 0}}
 """
 A, B, C = "a" * 32, "b" * 32, "c" * 32

@@ -122,7 +122,7 @@ def test_a_call_with_a_definition_is_told_as_one_call(desk: Desk) -> None:
 
 
 def test_what_is_left_of_a_definition(desk: Desk) -> None:
-    """It is expected to take 1 s: then what the robot says of the call in it is what is known."""
+    """1.5 s are expected; then what the robot says of the call in it is all that is known."""
     desk.robot.values["look"] = False
     desk.send(0, "?seek(2)")
     desk.send(1, "{go(9)}go(3)", last=True)
@@ -131,7 +131,7 @@ def test_what_is_left_of_a_definition(desk: Desk) -> None:
     assert {r.call.name for r in running} == {"seek"}
     told = [(r.elapsed, r.skill_remaining, r.total_remaining) for r in running]
     assert told == [
-        (0.0, 1.0, 1.0), (0.5, 0.5, 12.5),
+        (0.0, 1.5, 1.5), (0.5, 1.0, 13.0),
         (1.0, 2.0, 14.0), (1.5, 1.5, 13.5), (2.0, 1.0, 13.0), (2.5, 0.5, 12.5),
         (3.0, 1.0, 13.0), (3.5, 0.5, 12.5),
         (4.0, 2.0, 14.0), (4.5, 1.5, 13.5), (5.0, 1.0, 13.0), (5.5, 0.5, 12.5),
