@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,8 @@ def recorder(fleet, tmp_path) -> Iterator[Recorder]:
 def test_a_recorded_flight_can_be_evaluated_shown_and_replayed(recorder, client: Client):
     client.wait_for_robots("d1")
     client.listen("d1")
-    client.until(lambda: recorder.records("/d1/execution"), "the recorder to find the robot")
+    for topic in ("/plan_events", "/d1/segments", "/d1/execution"):
+        client.until(partial(recorder.records, topic), f"the recorder to find {topic}")
     goal = client.goal("d1", "wait a little")
     assert goal.result()[0] is ErrorCode.NONE
     client.until(lambda: client.events[-1].type is PlanEventType.ENDED, "the plan's end")

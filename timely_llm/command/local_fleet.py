@@ -130,7 +130,9 @@ class LocalFleet:
         self, recorder: Child, client: PlannerClient, check: Callable[[], None]
     ) -> None:
         """Wait until all robots' topics are recorded, or raise ``FleetError``."""
-        topics = {f"/{robot.namespace.strip('/')}/execution" for robot in self.fleet.robots}
+        spaces = [robot.namespace.strip("/") for robot in self.fleet.robots]
+        topics = {f"/{space}/{name}" for space in spaces for name in ("segments", "execution")}
+        topics.add("/plan_events")
 
         def look() -> None:
             check()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.experimental import EventsExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
@@ -59,7 +60,7 @@ class Recorder:
     """Records into ``bag`` what the planner under ``namespace`` and its robots publish.
 
     Robots' topics are added as the ``robots`` topic names them; ``told`` gets a line for each
-    topic. Use it in a ``with``; one at a time in a process.
+    topic when its first publisher is found. Use it in a ``with``; one at a time in a process.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Recorder:
     ) -> None:
         self._bag, self._told = bag, told
         self._topics: dict[str, Connection] = {}
+        self._matched: set[str] = set()
         self._last_stamp = 0
         self._flushed = time.monotonic()
         space = "/" + namespace.strip("/")
@@ -123,8 +125,13 @@ class Recorder:
             if robots:
                 self._follow(deserialize_message(data, RobotList))
 
-        self._node.create_subscription(kind, topic, received, qos, raw=True)
-        self._told(f"records {topic} ({_type_name(kind)})")
+        def matched(info: Any) -> None:
+            if info.current_count and topic not in self._matched:
+                self._matched.add(topic)
+                self._told(f"records {topic} ({_type_name(kind)})")
+
+        events = SubscriptionEventCallbacks(matched=matched)
+        self._node.create_subscription(kind, topic, received, qos, raw=True, event_callbacks=events)
 
     def _write(self, topic: str, data: bytes) -> None:
         """Times in the file never fall, which a reader without its index relies on."""
