@@ -253,7 +253,7 @@ class Planner:
         # A token may come out of an engine that has evicted its plan since.
         plan.uncached = plan.uncached + output.tokens if plan.state is State.EVICTED else 0
         if output.finish in ("length", "error"):
-            self._cut_off(plan, output, now)
+            self.plans.stop(plan, *self._cut_off(output), now)
             return
         try:
             for cut in writing.cutter.feed(output.text, output.finish == "stop"):
@@ -266,13 +266,11 @@ class Planner:
             if self.predictor is not None:
                 self.predictor.ended(sight_of(plan, writing.robot.skills.kind))
 
-    def _cut_off(self, plan: Generation, output: Output, now: float) -> None:
-        if output.finish == "length":
-            code = ErrorCode.PLAN_TRUNCATED
-            error = f"the plan reached the limit of {self.plans.config.max_tokens} tokens"
-        else:
-            code, error = ErrorCode.ENGINE_FAILED, output.error
-        self.plans.stop(plan, code, error, now)
+    def _cut_off(self, output: Output) -> tuple[ErrorCode, str]:
+        if output.finish == "error":
+            return ErrorCode.ENGINE_FAILED, output.error
+        limit = self.plans.config.max_tokens
+        return ErrorCode.PLAN_TRUNCATED, f"the plan reached the limit of {limit} tokens"
 
     # Dispatch.
 

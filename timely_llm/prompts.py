@@ -181,6 +181,9 @@ class PromptTemplate:
                 name,
                 f"block system uses '{name}', but is computed once for all goals",
             )
+        for name in blocks.keys() - {"replan"}:
+            words = f"block {name} uses 'attempts', which only block replan sees"
+            self._refuse(blocks[name], "attempts", words)
         if "instruction" not in {name.name for name in blocks["user"].find_all(nodes.Name)}:
             line = blocks["user"].lineno
             raise TemplateError(self.source, line, "block user does not use 'instruction'")

@@ -65,7 +65,6 @@ class PlannerNode(LifecycleNode):
         self._planner: Planner | None = None
         self._active = False
         self._time, self._time_lock = SteadyTime(), threading.Lock()
-        self._simulated = self.get_parameter("use_sim_time").value
         self._outbox: deque[ev.Command] = deque()
         self._outbox_lock = threading.Lock()
         self._flush_due = False
@@ -206,8 +205,9 @@ class PlannerNode(LifecycleNode):
     def _now(self) -> float:
         """The node's time in s, from any thread; where its clock is set, it goes on counting."""
         with self._time_lock:
-            read = self.get_clock().now().nanoseconds * 1e-9
-            return self._time.at(read, None if self._simulated else time.monotonic())
+            clock = self.get_clock()
+            steady = None if clock.ros_time_is_active else time.monotonic()
+            return self._time.at(clock.now().nanoseconds * 1e-9, steady)
 
     def _put(self, event: ev.Event) -> bool:
         """Hand an event to the planner; whether there is one."""
