@@ -134,7 +134,6 @@ def test_a_planner_that_falls_silent_or_dies_is_seen(browser: Chromium, shown: S
     shown.server.close()
     browser.until("!document.getElementById('lost').hidden")
     assert texts(browser, "#lost")[0].startswith("No connection to the planner. What is shown is")
-    browser.console.clear()  # Chromium notes that the stream broke
 
 
 @pytest.mark.parametrize("width", [320, 390, 700, 1280, 2560])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import os
 import pty
 import queue
@@ -21,7 +22,9 @@ from nodes import LIMIT, ROOT, Client, Process
 from prometheus_client.parser import text_string_to_metric_families
 from std_srvs.srv import Trigger
 
+from timely_llm.ros.declare import ParameterError
 from timely_llm.ros.fleet_feed import FleetFeed
+from timely_llm.ros.live_page import open_page
 
 PLANS = Path(__file__).with_name("plans.yaml")
 SIMULATED = {"engine": "simulated", "model": PLANS, "max_tokens": 60}
@@ -189,18 +192,26 @@ def test_top_on_a_terminal_shows_the_fleet_and_quits(flying: Client) -> None:
     ("web", "words"),
     [
         ("nowhere", "parameter 'web': 'nowhere': must be HOST:PORT, such as 127.0.0.1:8088"),
+        ("127.0.0.1:1000000", "port 1000000 must be at most 65535"),
         ("192.0.2.1:8088", "parameter 'web': 192.0.2.1:8088: "),
     ],
 )
-def test_a_page_that_cannot_be_is_said_in_one_line(start, web: str, words: str) -> None:
-    planner = start("planner", **SIMULATED, web=web)
-    assert planner.wait() == 1
-    assert words in planner.output()
-    assert "Traceback" not in planner.output()
+def test_a_page_that_cannot_be_is_refused(web: str, words: str) -> None:
+    with pytest.raises(ParameterError, match=re.escape(words)):
+        open_page({"web": web}, logging.getLogger())
 
 
-def test_a_port_that_somebody_has_is_said(start, planner: Process, flying: Client) -> None:
-    second = start("planner", "__ns:=/other", **SIMULATED, web=Site(planner).address)
+def test_a_page_for_everybody_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        open_page({"web": "0.0.0.0:0"}, logging.getLogger()).close()
+        open_page({"web": "0"}, logging.getLogger()).close()
+        open_page({"web": ""}, logging.getLogger()).close()
+    words = "whoever reaches this address can see the fleet and its instructions"
+    assert [record.message for record in caplog.records] == [words]
+
+
+def test_a_port_that_somebody_has_is_said_in_one_line(start, planner, flying) -> None:
+    address = Site(planner).address
+    second = start("planner", "__ns:=/other", **SIMULATED, web=address)
     assert second.wait() == 1
-    assert "Address already in use" in second.output()
-    assert "Traceback" not in second.output()
+    assert second.output() == f"planner: parameter 'web': {address}: Address already in use\n"
