@@ -82,3 +82,10 @@ def test_any_history_leaves_it_sound(ratios):
         assert 0 <= fresh <= 32
         drift.news()
         assert 0.0 < drift.factor < math.inf and drift.spread >= 0.0
+
+
+def test_nearly_as_usual_is_usual_again():
+    drift = Drift()
+    follow(drift, [1.0] * 20 + [1.5] * 10)
+    assert drift.factor == pytest.approx(1.5)
+    assert [factor for _, factor in follow(drift, [1.18] * 40)] == [1.0]

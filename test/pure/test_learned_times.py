@@ -132,6 +132,19 @@ def test_a_horizon_goes_by_what_was_learned():
     assert horizon.dry
 
 
+def test_what_is_held_is_corrected_by_its_own_skills():
+    """``go`` takes three times as long as expected and ``find`` does not."""
+    horizon = Horizon(times=learned(3.0).robot("r1", walker()))
+    find = SkillCall("find", ("cat",), ("cat",), 1.0)
+    for index, call in enumerate((go(2.0), find)):
+        horizon.sent(index, [call], 10.0)
+        horizon.received(report(State.RECEIVED, segment=index, total_remaining=2.0), 10.0)
+    horizon.reported(report(State.STARTED, go(2.0), skill_remaining=2.0, total_remaining=3.0), 10.0)
+    assert horizon.end == pytest.approx(17.0)
+    horizon.reported(report(State.SUCCEEDED, go(2.0), elapsed=6.0, total_remaining=1.0), 16.0)
+    assert horizon.end == pytest.approx(17.0)
+
+
 def test_a_robot_that_knows_more_than_its_time_model_is_believed():
     horizon = Horizon(times=learned(3.0).robot("r1", walker()))
     horizon.sent(0, [go(2.0)], 10.0)
