@@ -28,7 +28,7 @@ from timely_llm.skill_times import QUANTILE
 from timely_llm.skills import Duration, SkillSet
 
 POLICIES = ("least_loss", "timely")
-CELLS = (("wid2", 10.0), ("arm", 20.0))
+CELLS = (("wid2", 10.0), ("arm", 28.0))
 """Workloads with their loads: the least at which waiting clearly depends on what is believed."""
 OPTIONS = {"arm": {"time": 450.0}}
 FACTORS = (0.3, 3.0)
