@@ -260,7 +260,7 @@ def test_serve_of_a_wrong_policy_ends_with_one_line(run) -> None:
 
 def test_serve_passes_parameters_on_as_they_are(run, client: Client) -> None:
     command = run(
-        "serve", "--namespace", "passing", "--engine-args", '{"a": "b c"}',
+        "serve", "--namespace", "passing", "--engine-args", '{"a": "b c"}', "--web", "0",
         "--param", 'sampling:={"temperature": 0.5}', "--param", "max_batch:=3",
         "--param", "engine:=simulated", "--param", f"model:={PLANS}",
     )  # fmt: skip
@@ -271,6 +271,8 @@ def test_serve_passes_parameters_on_as_they_are(run, client: Client) -> None:
     assert parameters["engine_args"] == '{"a": "b c"}'
     assert parameters["sampling"] == '{"temperature": 0.5}'
     assert parameters["max_batch"] == 3
+    assert parameters["web"] == "0"
+    command.read_until("the fleet is shown at http://127.0.0.1:")
     command.signal(signal.SIGINT)
     assert command.end() == 0
 
