@@ -29,7 +29,7 @@ SKILLS = SkillSet.from_file(share("config", "skills", "indy7.yaml"))
 CELL = share("config", "cells", "indy_sim.yaml")
 #: Parameters for an arm whose time runs fast.
 CALM: dict[str, Any] = {
-    "call_timeout": 0.4, "link_timeout": 0.8, "start_timeout": 0.6, "speed": 40.0,
+    "call_timeout": 0.8, "link_timeout": 1.6, "start_timeout": 1.2, "speed": 40.0,
 }  # fmt: skip
 _hosts = (f"127.9.{os.getpid() % 250}.{i}" for i in itertools.count(1))  # one arm each
 _plans = (f"{i:032x}" for i in itertools.count(1))

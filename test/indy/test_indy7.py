@@ -138,7 +138,7 @@ def test_a_move_that_is_refused_fails_in_the_controllers_words(rig):
 def test_a_move_that_is_taken_and_never_begins_is_no_success(rig):
     rig.fault("drop")
     failed = rig.run(FAR)
-    assert failed.error == "gt: the controller took the move, but did not begin it within 0.6 s"
+    assert failed.error == "gt: the controller took the move, but did not begin it within 1.2 s"
     assert len(rig.heard("joint", "line")) == 1
 
 
@@ -150,7 +150,7 @@ def test_a_move_that_ends_half_way_is_no_success(rig):
 
 def test_a_move_that_is_not_answered_fails_is_stopped_and_never_sent_again(rig):
     rig.fault("mute")
-    assert rig.run(FAR).error == "gt: movej: no answer within 0.4 s"
+    assert rig.run(FAR).error == "gt: movej: no answer within 0.8 s"
     rig.standing()
     assert len(rig.heard("joint", "line")) == 1 and rig.heard("stop")
     assert not rig.moving()
@@ -159,9 +159,9 @@ def test_a_move_that_is_not_answered_fails_is_stopped_and_never_sent_again(rig):
 
 
 def test_a_move_that_comes_late_is_stopped(make):
-    rig = make(late=3.0).connected()
-    rig.fault("late=8")  # 1 s: longer than the call may take
-    assert rig.run(FAR).error == "gt: movej: no answer within 0.4 s"
+    rig = make(late=5.0).connected()
+    rig.fault("late=16")  # 2 s: longer than the call may take
+    assert rig.run(FAR).error == "gt: movej: no answer within 0.8 s"
     rig.until(lambda: rig.heard("joint"), "the late move")
     rig.until(lambda: rig.heard()[-1].startswith("stop"), "a stop behind it")
     rig.standing()
@@ -196,9 +196,9 @@ def test_there_is_nothing_to_recover_from_where_all_is_well(rig):
 def test_a_controller_that_hangs_fails_the_call(rig):
     rig.send(FAR)
     rig.until(rig.moving, "a motion")
-    rig.fault("hang=12")
+    rig.fault("hang=24")
     failed = rig.report(State.FAILED)
-    assert failed.error.startswith("gt: link lost: nothing heard from the controller for 0.")
+    assert failed.error.startswith("gt: link lost: nothing heard from the controller for 1.")
     rig.standing()
     assert len(rig.heard("joint", "line")) == 1 and not rig.moving()
 
@@ -206,7 +206,7 @@ def test_a_controller_that_hangs_fails_the_call(rig):
 def test_behind_a_lost_link_the_arm_is_stopped_and_works_again(rig):
     rig.send(FAR)
     rig.until(rig.moving, "a motion")
-    rig.fault("loss=10")
+    rig.fault("loss=20")
     assert "link lost" in rig.report(State.FAILED).error
     rig.standing()
     assert len(rig.heard("joint", "line")) == 1 and rig.heard("stop")
@@ -216,7 +216,7 @@ def test_behind_a_lost_link_the_arm_is_stopped_and_works_again(rig):
 def test_every_call_of_the_sdk_has_a_deadline(rig):
     rig.fault("loss=40")
     sdk = rig.adapter._link.sdk
-    for call in (sdk.get_home_pos, sdk.get_di, sdk.get_robot_data, sdk.stop_motion):
+    for call in (sdk.get_home_pos, sdk.get_robot_data, sdk.stop_motion):
         with pytest.raises(grpc.RpcError) as caught:
             call()
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -27,7 +27,8 @@ from timely_llm.paths import share  # noqa: E402
 
 HOST = f"127.10.{os.getpid() % 250}.1"
 PLAN, OTHER = "1" * 32, "2" * 32
-NODE = {"kind": "indy7", "adapter": "indy7", "host": HOST, "cell": "indy_sim", "speed": 100.0}
+NODE = {"kind": "indy7", "adapter": "indy7", "host": HOST, "cell": "indy_sim", "speed": 100.0,
+        "call_timeout": 5.0, "link_timeout": 10.0, "planner_timeout": 10.0}  # fmt: skip
 
 
 @pytest.fixture
