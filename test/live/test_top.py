@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from timely_llm.command.top_app import Confirm, Detail, Rows, TopApp
+from timely_llm.command.top_app import TopApp
 from timely_llm.command.top_text import plan_text, segments_text
+from timely_llm.command.top_widgets import Confirm, Detail, Rows
 from timely_llm.live.board import FleetBoard
 from timely_llm.live.view import detail, view
 from timely_llm.messages import ExecutionState, PlanResult
