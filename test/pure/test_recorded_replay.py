@@ -68,8 +68,8 @@ def test_its_own_policy_gives_what_was_recorded(bags, policy):
     for known, was, now in zip(trace.known, happened, run.outcomes, strict=True):
         name = known.goal.goal.instruction
         assert now.error_code is was.error_code, name
-        assert now.response_s == pytest.approx(was.response_s, abs=2e-3), name
-        assert now.waiting_s == pytest.approx(was.waiting_s, abs=2e-3), name
+        assert now.response_s == pytest.approx(was.response_s, abs=5e-3), name
+        assert now.waiting_s == pytest.approx(was.waiting_s, abs=5e-3), name
         assert now.execution_s == pytest.approx(was.execution_s, abs=2e-2), name
     for figure in ("response_s", "waiting_s"):
         before = fmean(getattr(o, figure) for o in happened)

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 from timely_llm import engine_presets
 from timely_llm.engine_presets import EngineModel
@@ -24,7 +25,19 @@ _KV_BLOCKS, _BLOCK = 4096, 16  # where the engine does not say
 _ENOUGH = 20  # steps of a batch size, whose mean then counts
 _LONGEST_FIRST = 5.0  # s of a first segment; beyond it something else went on
 _APART = 0.1  # s between goals that do not wait for each other
+_SAME_STEP = 0.003  # s between two ends of one step, as far as they are known
 _LONGEST_GAP = 0.05  # s between two steps of one plan; beyond it, it was not computed at all
+
+
+class _First(NamedTuple):
+    """A plan's beginning: how many others the engine wrote then, own prompt tokens, the first
+    segment, s until its end, and when the step ended that gave its first token (s)."""
+
+    others: int
+    prompt: int
+    segment: Written
+    whole: float
+    ended: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +47,8 @@ class Costs:
     ``submit``: from when a goal's clock starts until the engine can begin on it. ``gap``: between
     two steps of the engine. ``forward``: until a segment is at its robot; ``back``: until a report
     is at the planner. ``steps`` are the times of steps that decode, by how many plans they decode,
-    and ``counts`` how many of them were seen; ``prefill`` is the time a prompt token adds,
+    and ``counts`` how many of them were seen; ``prefill`` is the time of a prompt token, or
+    what it adds ``beside`` plans that are being written,
     ``measured`` the number of all steps.
     """
 
@@ -45,6 +59,7 @@ class Costs:
     steps: Mapping[int, float] = field(default_factory=dict)
     counts: Mapping[int, int] = field(default_factory=dict)
     prefill: float = 0.0
+    prefill_beside: float = 0.0
     measured: int = 0
 
     @property
@@ -59,12 +74,10 @@ def costs_of(goals: Sequence[Goal]) -> Costs:
     decode, first, gaps = _steps(goals, batches)
     steps = {size: median(times) for size, times in sorted(decode.items())}
     gap = median(gaps) if gaps else 0.0
-    prefill = []
-    for others, prompt, segment, whole in [one for one in first if one[0] == 0] or first:
-        known = [size for size in steps if size <= others]
-        beside = steps[max(known)] if others and known else 0.0
-        time = max(segment.steps[0], whole - sum(segment.steps[1:]) - gap * len(segment.steps))
-        prefill.append(max(0.0, time - beside) / prompt)
+    first = [_together(one, first) for one in first]
+    alone = [one for one in first if one.others == 0]
+    prefill = [_prefill(one, steps, gap) for one in alone or first]
+    beside = [_prefill(one, steps, gap) for one in first if one.others > 0]
     return Costs(
         submit=_middle(_submits(goals, batches)),
         gap=gap,
@@ -78,8 +91,31 @@ def costs_of(goals: Sequence[Goal]) -> Costs:
         steps=steps,
         counts={size: len(times) for size, times in sorted(decode.items())},
         prefill=median(prefill) if prefill else 0.0,
+        prefill_beside=median(beside or prefill) if first else 0.0,
         measured=sum(map(len, decode.values())) + len(first),
     )
+
+
+def _together(one: _First, first: Sequence[_First]) -> _First:
+    """With the prompts that were computed in the same step, which are not plans being written."""
+    same = [other for other in first if abs(other.ended - one.ended) < _SAME_STEP]
+    others = max(0, one.others - (len(same) - 1))
+    return one._replace(others=others, prompt=sum(other.prompt for other in same))
+
+
+def _prefill(one: _First, steps: Mapping[int, float], gap: float) -> float:
+    """s that each token of a plan's prompt took, on a machine as fast as it typically was."""
+    others, prompt, segment, whole, _ = one
+    time, slow = segment.steps[0], 1.0
+    if others:
+        known = [size for size in steps if size <= others]
+        time -= steps[max(known)] if known else 0.0
+    else:
+        time = max(time, whole - sum(segment.steps[1:]) - gap * len(segment.steps))
+    if len(segment.steps) > 1 and steps:
+        usual = steps[min(steps, key=lambda size: abs(size - others - 1))]
+        slow = max(1.0, median(segment.steps[1:]) / usual)
+    return max(0.0, time) / prompt / slow
 
 
 def engine_of(recording: Recording, costs: Costs, max_batch: int) -> EngineModel:
@@ -156,10 +192,6 @@ class _Batches:
         return self._counts[bisect_right(self._times, time)]
 
 
-#: A plan's beginning: others decoding then, own prompt tokens, first segment, s until its end.
-_First = tuple[int, int, Written, float]
-
-
 def _steps(
     goals: Sequence[Goal], batches: _Batches
 ) -> tuple[dict[int, list[float]], list[_First], list[float]]:
@@ -187,7 +219,7 @@ def _steps(
                 if i == 0 and segment.index == 0:
                     own = goal.result.prompt_tokens - goal.cached_tokens if goal.result else 0
                     if own > 0:
-                        first.append((batch - 1, own, segment, _until_first(goal)))
+                        first.append(_First(batch - 1, own, segment, _until_first(goal), end))
                 else:
                     decode.setdefault(batch, []).append(time)
                 end -= time + max(0.0, gap if whole else 0.0)

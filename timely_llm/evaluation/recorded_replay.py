@@ -17,6 +17,7 @@ from timely_llm import events as ev
 from timely_llm.evaluation.known_plans import KnownPlan
 from timely_llm.evaluation.outcomes import Outcome
 from timely_llm.evaluation.recorded_costs import Costs, engine_of
+from timely_llm.evaluation.recorded_speed import at_its_time
 from timely_llm.evaluation.recorded_trace import Known, RecordedTrace
 from timely_llm.evaluation.recording import Recording
 from timely_llm.evaluation.setting import Run, Setting, kind_of
@@ -215,7 +216,14 @@ class RecordedReplay(AsRecorded, Replay):
     ) -> None:
         self.recorded, self.costs, self.parameters = recorded, costs, parameters or {}
         self._submitted: set[str] = set()
-        super().__init__(recorded.trace, setting)
+        goals = [known.goal for known in recorded.known]
+        beside = 1.0
+        if costs.prefill and self.parameters.get("pace") in engine_presets.paces():
+            # A paced engine computes a prompt in the time that it would sleep for the others.
+            beside = costs.prefill_beside / costs.prefill
+        self._steps = at_its_time(goals, setting.engine.latency, beside)
+        engine = replace(setting.engine, latency=self._steps)
+        super().__init__(recorded.trace, replace(setting, engine=engine, together=False))
 
     def _read_plans(self) -> list[KnownPlan]:
         for arrival in self.arrivals:
@@ -236,6 +244,11 @@ class RecordedReplay(AsRecorded, Replay):
             planner.latency = LatencyEstimate(pace)
             plans.latency = planner.latency
         return planner
+
+    def _happen(self, until: float) -> None:
+        """Also what the clock shows to the engine."""
+        self._steps.now = self.recorded.origin + until
+        super()._happen(until)
 
     def _overhead(self) -> float:
         """Every goal that the planner has begun costs its submission, whatever the policy."""
