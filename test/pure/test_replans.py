@@ -4,6 +4,8 @@ Times as in ``test_planner.py``; a replan's prompt is the instruction with ``+1`
 tokens than the instruction's own.
 """
 
+from dataclasses import replace
+
 import pytest
 from fleet_sim import NETWORK, FleetSim
 from planner_cases import config, sim
@@ -95,7 +97,7 @@ def test_the_result_tells_of_all_plans_of_the_goal():
 
 
 def test_a_replan_is_a_new_first_segment_due_from_the_failure_on():
-    run = fleet(prior=None)
+    run = fleet()
     seen = []
     choose = run.planner.policy.choose
 
@@ -103,7 +105,7 @@ def test_a_replan_is_a_new_first_segment_due_from_the_failure_on():
         seen.extend((view.segment, round(view.arrival, 3), round(view.due, 3)) for view in views)
         return choose(now, views, state)
 
-    object.__setattr__(run.planner.policy, "choose", watch)
+    run.planner.policy = replace(run.planner.policy, choose=watch)
     run.goal("r1", "a", at=1.0, utility=TimeUtility(0.5, -1.0, 1.0), **REPLAN)
     run.finish()
     first = [(index, asked, due) for index, asked, due in seen if index == 0]
