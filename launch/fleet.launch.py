@@ -5,9 +5,12 @@
 `timely-llm demo` starts the same nodes from the same file without launch.
 """
 
+import sys
+
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
+    ExecuteProcess,
     IncludeLaunchDescription,
     LogInfo,
     OpaqueFunction,
@@ -72,8 +75,8 @@ def generate_launch_description() -> LaunchDescription:
     )
 
 
-def robots(context: LaunchContext) -> list[LogInfo | Node]:
-    """A node for each robot of the fleet file."""
+def robots(context: LaunchContext) -> list[LogInfo | ExecuteProcess]:
+    """The simulators of the fleet file, and a node for each of its robots."""
 
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
@@ -92,4 +95,13 @@ def robots(context: LaunchContext) -> list[LogInfo | Node]:
         )
         for node in fleet_nodes(fleet, value("namespace"))
     ]
-    return [LogInfo(msg=f"fleet: {len(nodes)} robots from {value('fleet')}"), *nodes]
+    simulators = [
+        ExecuteProcess(
+            cmd=[each.python or sys.executable, "-m", "timely_llm.cli", *each.command],
+            name=f"sim_{each.name}",
+            output="screen",
+        )
+        for each in fleet.simulators
+    ]
+    words = LogInfo(msg=f"fleet: {len(nodes)} robots from {value('fleet')}")
+    return [words, *simulators, *nodes]

@@ -11,6 +11,11 @@ A fleet file is YAML. Launch files and ``timely-llm demo`` start the same nodes 
         adapter: simulated       # default: simulated
         parameters: {seed: 7}    # of the adapter; a file named here lies beside this file
         # python: ../../.venv-indy/bin/python   # that runs its node; default: the planner's
+    simulators:                # of real robots, started before the robots' nodes: may be left out
+      - name: tello            # `timely-llm sim-tello`
+        arguments: [--count, "3", --fault, 127.0.0.2/motor@20]
+        # python: ...          # as above
+    script: ../scripts/x.yaml  # what `timely-llm demo` has them do, unless told otherwise
 """
 
 from __future__ import annotations
@@ -26,6 +31,8 @@ from timely_llm.paths import share
 from timely_llm.yaml_reader import Node, nearest, read
 
 MAX_ROBOTS = 256
+SIMULATORS = ("tello", "indy")
+_MAX_SIMULATORS, _MAX_ARGUMENTS = 16, 100
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _NAMESPACE = re.compile(r"/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
 
@@ -48,11 +55,29 @@ class RobotSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SimulatorSpec:
+    """A simulator of real robots, ``timely-llm sim-NAME`` with ``arguments``; ``python`` as in
+    ``RobotSpec``."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    python: str = ""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What follows ``timely-llm``."""
+        return (f"sim-{self.name}", *self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
-    """What a fleet file says; robots in the order of the file."""
+    """What a fleet file says; robots in the order of the file. ``script`` is the path of one, or
+    empty."""
 
     description: str
     robots: tuple[RobotSpec, ...]
+    simulators: tuple[SimulatorSpec, ...] = ()
+    script: str = ""
 
     def __getitem__(self, robot_id: str) -> RobotSpec:
         return next(robot for robot in self.robots if robot.robot_id == robot_id)
@@ -99,9 +124,18 @@ def read_fleet(
         sorted(bundled_kinds() if kinds is None else kinds),
         adapter_parameters or parameters_of,
     )
-    entries = read(text, source).mapping(("description", "robots"), ("robots",))
-    robots = tuple(reader.robot(node) for node in entries["robots"].items(1, MAX_ROBOTS))
-    return Fleet(entries["description"].text() if "description" in entries else "", robots)
+    known = ("description", "robots", "simulators", "script")
+    entries = read(text, source).mapping(known, ("robots",))
+    simulators: tuple[SimulatorSpec, ...] = ()
+    if "simulators" in entries:
+        listed = entries["simulators"].items(0, _MAX_SIMULATORS)
+        simulators = tuple(reader.simulator(node) for node in listed)
+    return Fleet(
+        description=entries["description"].text() if "description" in entries else "",
+        robots=tuple(reader.robot(node) for node in entries["robots"].items(1, MAX_ROBOTS)),
+        simulators=simulators,
+        script=str(reader.file(entries["script"])) if "script" in entries else "",
+    )
 
 
 def bundled_kinds() -> set[str]:
@@ -135,7 +169,7 @@ def _robot_node(robot: RobotSpec, prefix: str) -> NodeSpec:
 
 
 class _Reader:
-    """Reads one fleet file's robots; remembers which ids and namespaces are taken."""
+    """Reads one fleet file's entries; remembers which ids and namespaces are taken."""
 
     def __init__(
         self,
@@ -160,7 +194,7 @@ class _Reader:
         if ("kind" in entries) == ("skill_set" in entries):
             node.fail("must have either 'kind' or 'skill_set'")
         kind = entries["kind"].choice(self.kinds) if "kind" in entries else ""
-        skill_set = str(self._file(entries["skill_set"])) if "skill_set" in entries else ""
+        skill_set = str(self.file(entries["skill_set"])) if "skill_set" in entries else ""
         adapter = entries["adapter"].text(200) if "adapter" in entries else "simulated"
         try:
             known = self.adapter_parameters(adapter)
@@ -170,6 +204,15 @@ class _Reader:
         values = {name: self._parameter(name, value, known) for name, value in given.items()}
         python = self._interpreter(entries["python"]) if "python" in entries else ""
         return RobotSpec(robot_id, kind, namespace, adapter, skill_set, values, python)
+
+    def simulator(self, node: Node) -> SimulatorSpec:
+        entries = node.mapping(("name", "arguments", "python"), ("name",))
+        arguments: tuple[str, ...] = ()
+        if "arguments" in entries:
+            texts = entries["arguments"].items(0, _MAX_ARGUMENTS)
+            arguments = tuple(text.text(200) for text in texts)
+        python = self._interpreter(entries["python"]) if "python" in entries else ""
+        return SimulatorSpec(entries["name"].choice(SIMULATORS), arguments, python)
 
     def _interpreter(self, node: Node) -> str:
         """A path; links are kept, for in an environment of its own an interpreter is one."""
@@ -190,7 +233,7 @@ class _Reader:
         if first is not node:
             node.fail(f"{what} {name!r} is already another robot's, in line {first.line}")
 
-    def _file(self, node: Node) -> Path:
+    def file(self, node: Node) -> Path:
         path = self.folder / Path(node.text()).expanduser()
         if not path.is_file():
             node.fail(f"there is no file {str(path)!r}")

@@ -34,10 +34,10 @@ class LatencyEstimate:
     Steps are sorted into cells of like ones; a cell stands for the median of its last ``WINDOW``
     steps, so that steps during which something else had the processor count for nothing.
     Coefficients are the non-negative least squares fit to the cells, in relative errors; they
-    follow by a few sweeps of coordinate descent, soon every few steps. So no prediction is negative, and
-    more tokens never take less time. When the median of the last ``WINDOW`` steps, of whatever
-    kind, is off by more than ``CHANGED``, the machine has changed its speed: all terms are scaled,
-    and cells begin anew.
+    follow by a few sweeps of coordinate descent, soon every few steps. So no prediction is
+    negative, and more tokens never take less time. When the median of the last ``WINDOW`` steps, of
+    whatever kind, is off by more than ``CHANGED``, the machine has changed its speed: all terms are
+    scaled, and cells begin anew.
     """
 
     WINDOW = 25

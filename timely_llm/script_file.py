@@ -10,6 +10,8 @@ A script is YAML. Times count from the start of the script::
         scene: "[]"              # default: empty
         urgency: urgent          # default: normal
         when_busy: preempt       # default: queue
+        on_failure: replan       # default: abort
+        max_replans: 2           # default: 1 where on_failure is replan
         cancel_after: 3.0        # s after it was sent; default: never
         expect: [CANCELED]       # error codes it may end with; default: NONE
 """
@@ -21,7 +23,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from timely_llm.messages import ErrorCode, PlanGoal, WhenBusy
+from timely_llm.messages import ErrorCode, OnFailure, PlanGoal, WhenBusy
 from timely_llm.utility import Urgency
 from timely_llm.yaml_reader import Node, nearest, read
 
@@ -30,6 +32,12 @@ MAX_TIME = 86_400.0  # s
 
 URGENCIES = tuple(u.name.lower() for u in Urgency if u is not Urgency.UNSPECIFIED)
 BUSY = tuple(choice.name.lower() for choice in WhenBusy)
+FAILURE = tuple(choice.name.lower() for choice in OnFailure)
+MAX_REPLANS = 5  # what a planner allows by default
+_KEYS = (
+    *("at", "robot", "instruction", "scene", "urgency", "when_busy", "on_failure", "max_replans"),
+    *("cancel_after", "expect"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +76,7 @@ def read_script(text: str, robots: Collection[str], source: str = "<script>") ->
 
 
 def _instruction(node: Node, robots: Collection[str]) -> Instruction:
-    keys = ("at", "robot", "instruction", "scene", "urgency", "when_busy", "cancel_after", "expect")
-    entries = node.mapping(keys, ("at", "robot", "instruction"))
+    entries = node.mapping(_KEYS, ("at", "robot", "instruction"))
     robot = entries["robot"].text()
     if robot not in robots:
         entries["robot"].fail(f"{robot!r} is not in the fleet{nearest(robot, robots)}")
@@ -78,12 +85,20 @@ def _instruction(node: Node, robots: Collection[str]) -> Instruction:
         urgency = Urgency[entries["urgency"].choice(URGENCIES).upper()]
     if "when_busy" in entries:
         when_busy = WhenBusy[entries["when_busy"].choice(BUSY).upper()]
+    on_failure, replans = OnFailure.ABORT, 0
+    if "on_failure" in entries:
+        on_failure = OnFailure[entries["on_failure"].choice(FAILURE).upper()]
+        replans = int(on_failure is OnFailure.REPLAN)
+    if "max_replans" in entries:
+        replans = int(entries["max_replans"].number(0, MAX_REPLANS))
     goal = PlanGoal(
         robot_id=robot,
         instruction=entries["instruction"].text(),
         scene=entries["scene"].text(minimum=0) if "scene" in entries else "",
         urgency=urgency,
         when_busy=when_busy,
+        on_failure=on_failure,
+        max_replans=replans,
     )
     cancel_after, expect = math.inf, (ErrorCode.NONE,)
     if "cancel_after" in entries:

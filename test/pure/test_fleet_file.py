@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from robot_adapters.base import AdapterError, AdapterParameter
 from timely_llm.fleet_file import (
     RobotSpec,
+    SimulatorSpec,
     bundled_kinds,
     fleet_nodes,
     load_fleet,
     read_fleet,
 )
-from timely_llm.messages import ErrorCode, WhenBusy
+from timely_llm.messages import ErrorCode, OnFailure, WhenBusy
 from timely_llm.paths import share
 from timely_llm.script_file import load_script, read_script
 from timely_llm.utility import Urgency
@@ -67,6 +68,39 @@ robots:
         {"seed": 3, "z": 2.0, "world": str(tmp_path / "hall.yaml"), "fast": True},
     )  # fmt: skip
     assert type(read["crane"].parameters["z"]) is float
+
+
+def test_simulators_and_script_of_a_fleet(tmp_path):
+    (tmp_path / "play.yaml").write_text("")
+    text = """
+script: play.yaml
+simulators:
+  - {name: tello, arguments: [--count, 3, --fault, 127.0.0.2/motor@20]}
+  - {name: indy, python: env/bin/python}
+robots: [{id: d1, kind: tello}]
+"""
+    read = fleet(text, tmp_path)
+    assert read.script == str(tmp_path / "play.yaml")
+    assert read.simulators == (
+        SimulatorSpec("tello", ("--count", "3", "--fault", "127.0.0.2/motor@20")),
+        SimulatorSpec("indy", (), str(tmp_path / "env/bin/python")),
+    )
+    assert read.simulators[1].command == ("sim-indy",)
+    assert fleet("robots: [{id: d1, kind: tello}]").simulators == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("simulators: [{name: telo}]", "f.yaml:2: simulators[0].name: 'telo' is unknown; did you"),
+        ("simulators: [{arguments: []}]", "'name' is missing"),
+        ("simulators: [{name: tello, count: 3}]", "unknown key 'count'"),
+        ("simulators: [{name: indy, python: bash}]", "must be the path of an interpreter"),
+        ("script: nowhere.yaml", "there is no file"),
+    ],
+)
+def test_wrong_simulators_and_scripts_are_refused(text, words, tmp_path):
+    assert words in refused(f"robots: [{{id: d1, kind: tello}}]\n{text}", tmp_path)
 
 
 def test_the_nodes_of_a_fleet():
@@ -181,6 +215,7 @@ instructions:
     scene: "[cat]"
     urgency: urgent
     when_busy: preempt
+    on_failure: replan
     cancel_after: 3
 """
 
@@ -191,6 +226,8 @@ def test_what_a_script_says():
     assert (first.goal.robot_id, first.goal.instruction) == ("a1", "first")
     assert first.goal.scene == "[cat]"
     assert (first.goal.urgency, first.goal.when_busy) == (Urgency.URGENT, WhenBusy.PREEMPT)
+    assert (first.goal.on_failure, first.goal.max_replans) == (OnFailure.REPLAN, 1)
+    assert (second.goal.on_failure, second.goal.max_replans) == (OnFailure.ABORT, 0)
     assert (first.cancel_after, first.expect) == (3.0, (ErrorCode.CANCELED,))
     assert (second.cancel_after, second.expect) == (math.inf, (ErrorCode.NONE,))
 

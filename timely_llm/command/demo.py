@@ -30,7 +30,10 @@ def demo(
         Path | None, typer.Option(exists=True, dir_okay=False, help="fleet file")
     ] = None,
     script: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="script of instructions")
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="script of instructions; default: the fleet file's"
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="of the robots' chance; default: the fleet file's")
@@ -63,7 +66,9 @@ def demo(
     chosen = load_fleet(fleet or share("config", "fleets", "demo.yaml"))
     options = DemoOptions(
         fleet=chosen if seed is None else with_seed(chosen, seed),
-        script=load_script(script or share("config", "scripts", "demo.yaml"), chosen.ids),
+        script=load_script(
+            script or chosen.script or share("config", "scripts", "demo.yaml"), chosen.ids
+        ),
         policy=policy,
         pace=pace,
         planner=tuple(parameters(param or [], model=model, engine=engine).items()),

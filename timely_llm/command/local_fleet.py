@@ -105,14 +105,19 @@ class LocalFleet:
     started: dict[str, Child] = field(default_factory=dict)
 
     def start(self, planner: Mapping[str, Value]) -> None:
-        """Start all processes; ``planner`` are the planner's parameters. ``FleetError`` where a
-        robot's own interpreter is not there."""
-        for robot in self.fleet.robots:
-            if robot.python and not os.access(robot.python, os.X_OK):
+        """Start all processes; ``planner`` are the planner's parameters. ``FleetError`` where an
+        interpreter of its own is not there."""
+        fleet = self.fleet
+        simulators = [(f"sim-{each.name}", each) for each in fleet.simulators]
+        for name, each in [*simulators, *zip(fleet.ids, fleet.robots, strict=True)]:
+            if each.python and not os.access(each.python, os.X_OK):
                 raise FleetError(
-                    f"{robot.robot_id}: there is no interpreter {robot.python!r}: make its "
+                    f"{name}: there is no interpreter {each.python!r}: make its "
                     "environment first (for an Indy7 arm, `make indy`)"
                 )
+        for name, each in simulators:
+            entry = "timely_llm.cli:main"
+            self.started[name] = self.children.start(name, entry, each.command, each.python)
         self._start("planner", planner_node(planner))
         for robot, node in zip(self.fleet.robots, fleet_nodes(self.fleet), strict=True):
             self._start(robot.robot_id, node)
