@@ -240,9 +240,8 @@ class RecordedReplay(AsRecorded, Replay):
         network = float(parameters.get("network", self.setting.network))
         plans.config = replace(plans.config, network=network)
         pace = engine_presets.paces().get(str(parameters.get("pace")))
-        if pace is not None:
-            planner.latency = LatencyEstimate(pace)
-            plans.latency = planner.latency
+        planner.latency = LatencyEstimate(pace or self._steps.typical)
+        plans.latency = planner.latency
         return planner
 
     def _happen(self, until: float) -> None:

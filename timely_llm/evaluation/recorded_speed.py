@@ -15,6 +15,7 @@ from timely_llm.evaluation.recorded_goals import Goal
 _NEAR = 0.5  # s from what was measured, within which it still tells
 _LEAST, _MOST = 0.5, 20.0  # times the typical one; beyond it something else went on
 _SAME = 0.003  # s between two ends of one step, as far as they are known
+_NOISE = 0.1  # of a factor: a segment of a few steps tells no more
 _LONGEST = 10.0  # s of the writing of one segment
 
 Latency = Callable[[int, int, int], float]
@@ -54,7 +55,7 @@ class AtItsTime:
     def __init__(
         self, typical: Latency, decoding: Speed, prompts: Speed, beside: float = 1.0
     ) -> None:
-        self._typical, self._decoding, self._prompts = typical, decoding, prompts
+        self.typical, self._decoding, self._prompts = typical, decoding, prompts
         self._beside = beside  # what a prompt takes beside others, against its time alone
         self.source = getattr(typical, "source", "")
         self.now = 0.0
@@ -62,10 +63,10 @@ class AtItsTime:
     def __call__(self, batch: int, prefill_tokens: int = 0, kv_tokens: int = 0) -> float:
         time = 0.0
         if batch:
-            time += self._typical(batch, 0, kv_tokens) * self._decoding.at(self.now)
+            time += self.typical(batch, 0, kv_tokens) * self._decoding.at(self.now)
         if prefill_tokens:
             factor = self._beside if batch else self._prompts.at(self.now)
-            time += self._typical(0, prefill_tokens, 0) * factor
+            time += self.typical(0, prefill_tokens, 0) * factor
         return time
 
 
@@ -90,7 +91,12 @@ def _prompt(goal: Goal, goals: Sequence[Goal], typical: Latency) -> list[Stretch
         return []
     expected = typical(0, tokens, 0)
     factor = (over - goal.started) / expected if expected else 1.0
-    return [Stretch(goal.started, over, min(_MOST, max(_LEAST, factor)))]
+    return [Stretch(goal.started, over, _factor(factor))]
+
+
+def _factor(measured: float) -> float:
+    """Within its limits; what is hardly more or less than typical is typical."""
+    return 1.0 if abs(measured - 1.0) < _NOISE else min(_MOST, max(_LEAST, measured))
 
 
 def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: float) -> list[Stretch]:
@@ -105,6 +111,8 @@ def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: floa
         if segment.index == 0:
             begun = max(begun, segment.at - sum(steps))
         whole = segment.at - begun
+        while steps and sum(steps) > whole + _SAME:  # those before it was suspended
+            steps = steps[1:]
         if not starts or not steps or not 0 < whole < _LONGEST:
             continue
         expected, end = 0.0, segment.at
@@ -118,8 +126,7 @@ def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: floa
             if begun < _first_token(other) <= segment.at + _SAME:
                 expected += beside * typical(0, _own_tokens(other), 0)
         if expected > 0:
-            factor = min(_MOST, max(_LEAST, whole / expected))
-            found.append(Stretch(begun, segment.at, factor))
+            found.append(Stretch(begun, segment.at, _factor(whole / expected)))
     return found
 
 
