@@ -95,8 +95,10 @@ def test_simulated_time_that_is_set_moves_nothing_twice(start, client: Client, j
     start("planner", **SIMULATED, **QUICK, use_sim_time=True)
     start("robot", robot_id="d1", **ROBOT, use_sim_time=True)
     client.wait_for_robots("d1")
-    works(client)  # the first look at the clock is a leap from 0 to 1000 s
     client.listen("d1")
+    works(client)  # the first look at the clock is a leap from 0 to 1000 s
+    client.until(lambda: client.executions["d1"], "a report")
+    client.executions["d1"].clear()
     goal = client.goal("d1", "wait long")
     client.until(lambda: calls(client, "d1"), "the first call")
     read[0] += jump

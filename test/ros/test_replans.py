@@ -23,6 +23,12 @@ def fleet(start, client: Client) -> Client:
     start("robot", robot_id="d1", heartbeat_period=0.1)
     client.wait_for_robots("d1")
     client.listen("d1")
+
+    def heard() -> bool:  # whoever has just begun to listen misses what was said before
+        assert client.goal("d1", "wait a little").result()[0] is ErrorCode.NONE
+        return bool(client.segments["d1"] and client.executions["d1"])
+
+    client.until(heard, "a segment and a report")
     return client
 
 
