@@ -95,6 +95,16 @@ def test_a_bag_whose_recorder_was_killed_is_read_up_to_its_last_flush(tmp_path):
     assert recording.ended < START + 100
 
 
+def test_what_stands_behind_the_last_whole_chunk_is_left_out(tmp_path):
+    sim, file = small_fleet(), tmp_path / "cut.mcap"
+    with BagWriter(tmp_path / "whole") as writer:
+        bag_cases.write(writer, sim)
+        writer.flush()
+        begun = b"\x06" + (10**6).to_bytes(8, "little") + bytes(500)  # of a chunk
+        file.write_bytes((tmp_path / "whole" / "whole.mcap").read_bytes() + begun)
+    assert len(bag.read(file).events) == len(sim.events)
+
+
 def test_a_bag_without_metadata_is_read(tmp_path):
     folder = bag_cases.record(small_fleet(), tmp_path / "bag")
     (folder / "metadata.yaml").unlink()

@@ -17,7 +17,8 @@ from timely_llm.evaluation.recorded_costs import costs_of, engine_of
 from timely_llm.evaluation.recorded_goals import goals_of
 from timely_llm.evaluation.recorded_replay import replay, what_happened
 from timely_llm.evaluation.recorded_trace import NothingToReplay, trace_of
-from timely_llm.messages import ErrorCode, WhenBusy
+from timely_llm.evaluation.report_page import page
+from timely_llm.messages import ErrorCode, OnFailure, WhenBusy
 from timely_llm.utility import Urgency
 
 POLICIES = ("timely", "vllm", "least_loss", "edf")
@@ -174,6 +175,20 @@ def test_a_goal_that_had_not_ended_is_left_out(tmp_path):
     assert goal.result is None and goal.text == "go(2)"
     with pytest.raises(NothingToReplay, match="the recording ends before the goal does"):
         trace_of(recording, goals_of(recording))
+
+
+def test_a_goal_that_was_planned_again_is_shown_but_not_replayed(tmp_path):
+    sim = FleetSim({"fail": "go(2);go(5)", "walk": "go(3)", "fail+1": "go(1)"})
+    sim.add_robot("r0", faults={"go(5)": "blocked"})
+    sim.goal("r0", "fail", 1.0, on_failure=OnFailure.REPLAN, max_replans=1)
+    sim.goal("r0", "walk", 1.5)
+    recording, trace, costs = recorded(sim.finish(), tmp_path / "bag")
+    ((goal, why),) = trace.left_out
+    assert (goal.goal.instruction, why) == ("fail", "it was planned again")
+    assert "go(2)" in goal.text and goal.calls
+    (walk,) = replay(recording, trace, costs, "timely").outcomes
+    assert walk.error_code is ErrorCode.NONE
+    assert "fail" in page(recording, goals_of(recording))
 
 
 def test_the_report_compares_with_what_happened(bags):
