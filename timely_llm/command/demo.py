@@ -58,7 +58,7 @@ def demo(
     """
     from rich.console import Console
 
-    from timely_llm.command.demo_run import DemoOptions, run_demo, with_seed
+    from timely_llm.command.demo_run import BASELINE, DemoOptions, run_demo, with_seed
     from timely_llm.command.processes import Interrupt
     from timely_llm.fleet_file import load_fleet
     from timely_llm.script_file import load_script
@@ -80,6 +80,9 @@ def demo(
     _check_names(policy, pace)
     if json_file is not None and not os.access(json_file.absolute().parent, os.W_OK):
         raise typer.BadParameter(f"cannot write {json_file}", param_hint="--json")
+    for name in {policy, BASELINE} if record is not None else ():
+        if (record / name).exists():
+            raise typer.BadParameter(f"{record / name} is there already", param_hint="--record")
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=LOG_WIDTH)
