@@ -106,10 +106,9 @@ class Rig:
 
     def fault(self, *texts: str) -> None:
         """Ask for faults as any client can: by a program of that name."""
-        controller = self.simulator.controllers[0]
         for text in texts:
-            with controller.lock:
-                assert self.sim.ask(text, self.simulator.now())[0] == 0
+            answer = self.adapter._link.sdk.play_program(prog_name=f"sim {text}")
+            assert answer == {"code": "0", "msg": ""}
 
     def lines(self) -> list[str]:
         if not self.simulator.controllers:
