@@ -100,7 +100,7 @@ class Planner:
             leapt = leaps.leap(self.engine, plans, decision, now, until)
             if leapt.durations:
                 now = self._leapt(leapt, now)
-                if now >= until or not leapt.roomy:
+                if now >= min(until, decision.stands, plans.due) or not leapt.roomy:
                     return Turn(plans.drain(), True, now - begun, ended=now)
         try:
             step = self.engine.step(
