@@ -54,6 +54,12 @@ def test_it_registers_carries_out_a_plan_recovers_and_ends(domain, arm, tmp_path
     try:
         planner.registered()
         assert planner.requests[0].kind == "indy7"
+        service, idle = (
+            "/r1/robot_adapter/recover",
+            "nothing to recover from: the controller is idle",
+        )
+        planner.until(lambda: planner.trigger(service).message == idle, "the controller")
+        assert not planner.trigger(service).success
         planner.send(PLAN, 0, "?sc('red box')==True{pi('red box')")
         planner.send(PLAN, 1, ";gt('blue box');dr();}", last=True)
         planner.report(State.PLAN_RETURNED)
@@ -61,11 +67,6 @@ def test_it_registers_carries_out_a_plan_recovers_and_ends(domain, arm, tmp_path
             *("sc(red box)", "pi(red box)", "gt(blue box)", "dr()"),
         ]
         assert sim.cell.find("red box").position == pytest.approx((550, 150, 60), abs=0.1)
-        service = "/r1/robot_adapter/recover"
-        refused = planner.trigger(service)
-        assert (refused.success, refused.message) == (
-            False, "nothing to recover from: the controller is idle",
-        )  # fmt: skip
         sim.ask("collision", simulator.now())
         planner.send(OTHER, 0, "gt('lemon')", last=True)
         words = "gt: the controller is in collision: collision detected at joint 2"
