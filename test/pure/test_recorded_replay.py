@@ -149,6 +149,19 @@ def test_a_robot_that_waits_keeps_waiting_for_what_it_waited_for(tmp_path):
         assert first.execution_s == pytest.approx(2.0, abs=0.1)
 
 
+def test_a_plan_that_failed_while_it_was_written_ends_under_every_policy(tmp_path):
+    """What was written of it is known: policies that send whole plans send that."""
+    sim = FleetSim({"fail": "go(0.1);" + "go(3);" * 8, "walk": "go(2)"}, "timely")
+    sim.add_robot("r0", faults={"go(0.1)": "broken"})
+    sim.goal("r0", "fail", 1.0)
+    sim.goal("r0", "walk", 2.0)
+    recording, trace, costs = recorded(sim.finish(), tmp_path / "bag")
+    assert not trace.known[0].goal.complete
+    for policy in policies.names():
+        first, second = replay(recording, trace, costs, policy).outcomes
+        assert (first.error_code, second.error_code) == (ErrorCode.SKILL_FAILED, ErrorCode.NONE)
+
+
 def test_every_policy_can_be_replayed(bags):
     _, recording, trace, costs = bags["timely"]
     for policy in policies.names():

@@ -209,9 +209,12 @@ def _read(
         return plan.cuts, plan
     cutter = make_cutter(skills)
     try:
-        return tuple(tuple(cutter.feed(token)) for token in tokens), None
+        cuts = [tuple(cutter.feed(token)) for token in tokens]
     except PlanError as error:
         raise ValueError(f"its plan does not fit the robot's skill set: {error}") from error
+    # No more is known of it: who sends whole plans sends this much.
+    cuts[-1] = (*cuts[-1], Cut("", (), True))
+    return tuple(cuts), None
 
 
 def _held(goal: Goal) -> int:
