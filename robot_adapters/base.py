@@ -155,8 +155,8 @@ class OnNode(Protocol):
 #: Adapters by name: ``module:class``. Imported when asked for, so that no SDK is needed unused.
 ADAPTERS: dict[str, str] = {
     "simulated": "robot_adapters.simulated:SimulatedAdapter",
-    "tello": "robot_adapters.tello:TelloAdapter",
-    "indy7": "robot_adapters.indy7:Indy7Adapter",
+    "tello": "robot_adapters.tello.adapter:TelloAdapter",
+    "indy7": "robot_adapters.indy7.adapter:Indy7Adapter",
     "rover": "robot_adapters.rover:RoverAdapter",
 }
 

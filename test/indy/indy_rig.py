@@ -13,11 +13,11 @@ from typing import Any
 
 from robot_adapters.base import make_adapter
 from robot_adapters.executor import RobotExecutor
-from robot_adapters.indy7_cell import load_cell
-from robot_adapters.indy7_simulator import IndySimulator
+from robot_adapters.indy7.cell import load_cell
+from robot_adapters.indy7.sim import SimIndy
+from robot_adapters.indy7.sim_arm import tool
+from robot_adapters.indy7.simulator import IndySimulator
 from robot_adapters.plan_run import Timing
-from robot_adapters.sim_indy import SimIndy
-from robot_adapters.sim_indy_arm import tool
 from timely_llm.messages import Execution, ExecutionState, Segment
 from timely_llm.paths import share
 from timely_llm.skills import SkillSet

@@ -18,9 +18,9 @@ sys.path.append(str(Path(__file__).parents[1] / "ros"))
 from fake_planner import FAST, FakePlanner  # noqa: E402
 from nodes import Process  # noqa: E402
 
-from robot_adapters.indy7_cell import load_cell  # noqa: E402
-from robot_adapters.indy7_simulator import IndySimulator  # noqa: E402
-from robot_adapters.sim_indy import SimIndy  # noqa: E402
+from robot_adapters.indy7.cell import load_cell  # noqa: E402
+from robot_adapters.indy7.sim import SimIndy  # noqa: E402
+from robot_adapters.indy7.simulator import IndySimulator  # noqa: E402
 from timely_llm.command.local_fleet import claim_domain  # noqa: E402
 from timely_llm.messages import ExecutionState as State  # noqa: E402
 from timely_llm.paths import share  # noqa: E402

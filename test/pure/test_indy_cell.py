@@ -5,9 +5,9 @@ import math
 import pytest
 
 from robot_adapters.base import AdapterError
-from robot_adapters.indy7_cell import load_cell, read_cell
-from robot_adapters.indy7_skills import Skills
-from robot_adapters.sim_indy_arm import HOME, joint_way, joints_for, straight_way, tool
+from robot_adapters.indy7.cell import load_cell, read_cell
+from robot_adapters.indy7.sim_arm import HOME, joint_way, joints_for, straight_way, tool
+from robot_adapters.indy7.skills import Skills
 from timely_llm.evaluation.tasks import published
 from timely_llm.paths import share
 from timely_llm.yaml_reader import YamlError

@@ -15,10 +15,10 @@ EDGES = (
     *("timely_llm/evaluation/real.py", "timely_llm/evaluation/real_replay.py"),
     "timely_llm/evaluation/bag",
     "timely_llm/live/server.py",
-    "robot_adapters/node",
-    "robot_adapters/tello",
-    *("robot_adapters/indy7.py", "robot_adapters/indy7_link", "robot_adapters/indy7_simulator"),
-    "robot_adapters/rover.py",
+    *("robot_adapters/node", "robot_adapters/rover.py"),
+    *(f"robot_adapters/tello/{name}.py" for name in ("adapter", "flight", "landing", "link")),
+    *(f"robot_adapters/tello/{name}.py" for name in ("skills", "worker", "simulator")),
+    *(f"robot_adapters/indy7/{name}.py" for name in ("adapter", "link", "simulator")),
 )
 
 # Libraries and standard modules of the edges.

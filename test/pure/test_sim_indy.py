@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_adapters.indy7_cell import load_cell
-from robot_adapters.sim_indy import COLLISION, IDLE, MOVING, STOP_AND_OFF, VIOLATE, SimIndy
-from robot_adapters.sim_indy_arm import (
+from robot_adapters.indy7.cell import load_cell
+from robot_adapters.indy7.sim import COLLISION, IDLE, MOVING, STOP_AND_OFF, VIOLATE, SimIndy
+from robot_adapters.indy7.sim_arm import (
     HOME,
     Unreachable,
     joint_way,
@@ -16,7 +16,7 @@ from robot_adapters.sim_indy_arm import (
     tool,
     within_limits,
 )
-from robot_adapters.sim_indy_faults import KINDS, FaultError, parse_fault
+from robot_adapters.indy7.sim_faults import KINDS, FaultError, parse_fault
 from timely_llm.paths import share
 
 CELL = load_cell(share("config", "cells", "indy_sim.yaml"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_adapters.sim_tello import AUTO_LAND, SimTello
-from robot_adapters.sim_tello_faults import Fault, FaultError, parse_fault
+from robot_adapters.tello.sim import AUTO_LAND, SimTello
+from robot_adapters.tello.sim_faults import Fault, FaultError, parse_fault
 
 
 class Pilot:

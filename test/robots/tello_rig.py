@@ -13,8 +13,8 @@ from typing import Any
 from robot_adapters.base import make_adapter
 from robot_adapters.executor import RobotExecutor
 from robot_adapters.plan_run import Timing
-from robot_adapters.sim_tello import SimTello
-from robot_adapters.tello_simulator import TelloSimulator
+from robot_adapters.tello.sim import SimTello
+from robot_adapters.tello.simulator import TelloSimulator
 from timely_llm.messages import Execution, ExecutionState, Segment
 from timely_llm.paths import share
 from timely_llm.skills import SkillSet

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from robot_adapters.sim_tello import SimTello
-from robot_adapters.tello_simulator import TelloSimulator
+from robot_adapters.tello.sim import SimTello
+from robot_adapters.tello.simulator import TelloSimulator
 from timely_llm.fleet_file import load_fleet
 from timely_llm.paths import share
 from timely_llm.script_file import load_script

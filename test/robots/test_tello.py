@@ -11,8 +11,8 @@ from tello_rig import BLIND, SEEING, STATE_PORT, Rig
 
 from robot_adapters.base import Adapter, AdapterError, Notified, make_adapter
 from robot_adapters.plan_run import Timing
-from robot_adapters.sim_tello import SimTello
-from robot_adapters.tello_link import GivenUp, _claim_ports
+from robot_adapters.tello.link import GivenUp, _claim_ports
+from robot_adapters.tello.sim import SimTello
 from timely_llm.messages import ExecutionState
 from timely_llm.skills import SkillSet
 
@@ -419,7 +419,7 @@ def test_one_process_flies_a_drone_once(rig: Rig) -> None:
 
 
 def test_a_state_port_that_is_taken_is_seen_at_the_start(monkeypatch) -> None:
-    monkeypatch.setattr("robot_adapters.tello_link._claimed", None)
+    monkeypatch.setattr("robot_adapters.tello.link._claimed", None)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(("", 0))
         port = other.getsockname()[1]

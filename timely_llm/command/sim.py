@@ -33,9 +33,9 @@ def sim_tello(
 
     Commands come to port 8889 of each address, the state goes to port 8890 of who sent "command".
     """
-    from robot_adapters.sim_tello import SimTello
-    from robot_adapters.sim_tello_faults import FaultError, parse_fault
-    from robot_adapters.tello_simulator import TelloSimulator
+    from robot_adapters.tello.sim import SimTello
+    from robot_adapters.tello.sim_faults import FaultError, parse_fault
+    from robot_adapters.tello.simulator import TelloSimulator
 
     try:
         first = ipaddress.IPv4Address(host)

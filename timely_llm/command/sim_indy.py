@@ -37,11 +37,11 @@ def sim_indy(
     Each serves the ports 20001 to 20004 of its address. Needs neuromeka: `make sim-indy`.
     """
     from robot_adapters.base import AdapterError
-    from robot_adapters.indy7 import find_cell
-    from robot_adapters.sim_indy import SimIndy
+    from robot_adapters.indy7.adapter import find_cell
+    from robot_adapters.indy7.sim import SimIndy
 
     try:
-        from robot_adapters.indy7_simulator import IndySimulator
+        from robot_adapters.indy7.simulator import IndySimulator
     except ImportError as error:
         raise typer.BadParameter(
             f"needs the package neuromeka, in an environment of its own (`make indy`): {error}",
@@ -65,7 +65,7 @@ def sim_indy(
 
 
 def _inject(arms: dict, faults: list[str]) -> None:
-    from robot_adapters.sim_indy_faults import FaultError, parse_fault
+    from robot_adapters.indy7.sim_faults import FaultError, parse_fault
 
     for text in faults:
         where, sign, what = text.rpartition("/")

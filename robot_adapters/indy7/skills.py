@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from robot_adapters.indy7_cell import DOWN, Cell, NamedPose, Object
-from robot_adapters.indy7_steps import JointMove, Line, MoveTo, Operate, Sense, Step, Then
-from robot_adapters.indy7_words import Look
+from robot_adapters.indy7.cell import DOWN, Cell, NamedPose, Object
+from robot_adapters.indy7.steps import JointMove, Line, MoveTo, Operate, Sense, Step, Then
+from robot_adapters.indy7.words import Look
 from robot_adapters.perception import Sighting, scene
 from timely_llm.skills import Skill, SkillSet, Value
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from robot_adapters.drone_skills import Step
 from robot_adapters.reckoning import Reckoning
-from robot_adapters.tello_link import GivenUp, NoAnswer, TelloLink
-from robot_adapters.tello_worker import LATE, QUICK, TRIES, FlightError, Worker
+from robot_adapters.tello.link import GivenUp, NoAnswer, TelloLink
+from robot_adapters.tello.worker import LATE, QUICK, TRIES, FlightError, Worker
 
 TAKEOFF_HEIGHT = 0.8  # m, about; the drone tells its own afterwards
 TAKEOFF_TIMEOUT, LANDING_TIMEOUT = 20.0, 20.0  # s; the SDK waits so long for a take-off

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from robot_adapters.base import Notice
-from robot_adapters.tello_flight import Flight
-from robot_adapters.tello_worker import Job
+from robot_adapters.tello.flight import Flight
+from robot_adapters.tello.worker import Job
 
 KEEPALIVE = "rc 0 0 0 0"  # the only command without an answer; it moves nothing
 TRY_AGAIN = 3.0  # s, behind a landing that failed

@@ -1,6 +1,6 @@
 """A simulated Indy7 controller: what it makes of the calls of its clients. Pure.
 
-Time comes in as ``now`` in s. ``indy7_simulator.py`` serves it by gRPC. As on the controller, a
+Time comes in as ``now`` in s. ``simulator.py`` serves it by gRPC. As on the controller, a
 move is only queued by its call, and begins a little later; until then the motion data are those of
 the last one. Operation states are numbered as the controller's.
 """
@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robot_adapters.indy7_cell import Cell, Object
-from robot_adapters.sim_indy_arm import (
+from robot_adapters.indy7.cell import Cell, Object
+from robot_adapters.indy7.sim_arm import (
     HOME,
     Joints,
     Unreachable,
@@ -25,7 +25,7 @@ from robot_adapters.sim_indy_arm import (
     tool,
     within_limits,
 )
-from robot_adapters.sim_indy_faults import Fault, FaultError, parse_fault
+from robot_adapters.indy7.sim_faults import Fault, FaultError, parse_fault
 
 VIOLATE, IDLE, MOVING, COLLISION, STOP_AND_OFF = 2, 5, 6, 8, 9
 STATES = {VIOLATE: "VIOLATE", IDLE: "IDLE", MOVING: "MOVING", COLLISION: "COLLISION",

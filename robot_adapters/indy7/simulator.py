@@ -25,8 +25,8 @@ from neuromeka.proto import control_msgs_pb2 as control
 from neuromeka.proto import device_msgs_pb2 as device
 from neuromeka.proto import rtde_msgs_pb2 as rtde
 
-from robot_adapters.sim_indy import OK, REFUSED, Reply, SimIndy
-from robot_adapters.sim_indy_arm import HOME, Unreachable, joints_for, tool
+from robot_adapters.indy7.sim import OK, REFUSED, Reply, SimIndy
+from robot_adapters.indy7.sim_arm import HOME, Unreachable, joints_for, tool
 
 CONTROL, DEVICE, CONFIG, RTDE = 20001, 20002, 20003, 20004
 WORD = "sim "  # a program of this name is a fault that is asked for

@@ -1,6 +1,6 @@
 """The calls of one arm as a state machine: requests out, answers in. Pure.
 
-No gRPC, no thread, no clock: ``requests`` are carried out by ``indy7_link.py``, and ``now`` in s
+No gRPC, no thread, no clock: ``requests`` are carried out by ``link.py``, and ``now`` in s
 comes in. A move's call only queues it, and says nothing about its end: it has arrived when the
 controller reports, later than its answer, that it stands still and where. No motion is ever sent a
 second time.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robot_adapters.indy7_steps import (
+from robot_adapters.indy7.steps import (
     JointMove,
     Line,
     MoveTo,
@@ -25,7 +25,7 @@ from robot_adapters.indy7_steps import (
     Then,
     is_at,
 )
-from robot_adapters.indy7_words import (
+from robot_adapters.indy7.words import (
     IDLE,
     RECOVERABLE,
     Look,

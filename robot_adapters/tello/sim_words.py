@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from robot_adapters.sim_tello_motion import Pose
+from robot_adapters.tello.sim_motion import Pose
 
 
 def state_line(

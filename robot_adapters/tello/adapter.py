@@ -1,7 +1,7 @@
 """The adapter of a Ryze Tello (or Tello EDU): skills, limits, when it flies and when it lands.
 
 ``docs/tello.md`` is its manual. It decides and looks, and returns at once: what takes time is done
-by the thread in ``tello_worker.py``, what goes over the network is in ``tello_link.py``.
+by the thread in ``worker.py``, what goes over the network is in ``link.py``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from robot_adapters.drone_skills import (
 )
 from robot_adapters.perception import make_perception, scene
 from robot_adapters.reckoning import Reckoning
-from robot_adapters.tello_flight import TAKEOFF_HEIGHT, Flight
-from robot_adapters.tello_landing import Landing
-from robot_adapters.tello_link import LinkError, TelloLink
-from robot_adapters.tello_parameters import PARAMETERS
-from robot_adapters.tello_skills import Eyes, Skills
-from robot_adapters.tello_worker import Job
+from robot_adapters.tello.flight import TAKEOFF_HEIGHT, Flight
+from robot_adapters.tello.landing import Landing
+from robot_adapters.tello.link import LinkError, TelloLink
+from robot_adapters.tello.parameters import PARAMETERS
+from robot_adapters.tello.skills import Eyes, Skills
+from robot_adapters.tello.worker import Job
 from timely_llm.messages import SkillCall
 from timely_llm.skills import Skill, SkillSet, Value
 

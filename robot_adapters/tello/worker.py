@@ -2,7 +2,7 @@
 
 A job that is given up ends at once, and the next one begins only when the drone has confirmed that
 it stands still and whatever it still had to say has been said. What the jobs are is in
-``tello_flight.py``.
+``flight.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from robot_adapters.tello_link import GivenUp, NoAnswer, TelloLink
+from robot_adapters.tello.link import GivenUp, NoAnswer, TelloLink
 from timely_llm.skills import Value
 
 TRIES = 3  # of what may be said twice: never of a motion

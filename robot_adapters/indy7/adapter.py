@@ -1,7 +1,7 @@
 """The adapter of a Neuromeka Indy7 arm: skills, limits, what is told of it.
 
 ``docs/indy7.md`` is its manual. It looks, and returns at once: what is asked of the controller is
-decided in ``indy7_arm.py``, and goes over the network in ``indy7_link.py``, which needs the SDK and
+decided in ``arm.py``, and goes over the network in ``link.py``, which needs the SDK and
 is imported when an arm is made.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from robot_adapters.base import AdapterError, AdapterParameter, Notice, Progress
-from robot_adapters.indy7_arm import LOOK_BUSY, Arm
-from robot_adapters.indy7_cell import Cell, load_cell
-from robot_adapters.indy7_parameters import PARAMETERS
-from robot_adapters.indy7_skills import SAYS, SIGHTS, WAITS, Skills, misfits
-from robot_adapters.indy7_steps import Settings
-from robot_adapters.indy7_words import STATES
+from robot_adapters.indy7.arm import LOOK_BUSY, Arm
+from robot_adapters.indy7.cell import Cell, load_cell
+from robot_adapters.indy7.parameters import PARAMETERS
+from robot_adapters.indy7.skills import SAYS, SIGHTS, WAITS, Skills, misfits
+from robot_adapters.indy7.steps import Settings
+from robot_adapters.indy7.words import STATES
 from timely_llm.messages import SkillCall
 from timely_llm.paths import share
 from timely_llm.skills import Skill, SkillSet, Value
@@ -203,7 +203,7 @@ def find_cell(name: str) -> Cell:
 
 def _connect(host: str, index: int, timeout: float) -> Any:
     try:
-        from robot_adapters.indy7_link import IndyLink
+        from robot_adapters.indy7.link import IndyLink
     except ImportError as error:
         raise AdapterError(
             f"adapter 'indy7' needs the package neuromeka, in an environment of its own "

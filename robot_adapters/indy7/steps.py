@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from robot_adapters.indy7_words import Look
+from robot_adapters.indy7.words import Look
 
 ANGLE, DISTANCE = 0.5, 2.0  # deg and mm, how far from its target the arm may stand
 

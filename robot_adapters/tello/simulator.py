@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from robot_adapters.sim_tello import SimTello
+from robot_adapters.tello.sim import SimTello
 
 COMMAND_PORT = 8889
 STATE_PERIOD = 0.1  # s, on the drones' clock

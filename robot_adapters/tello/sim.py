@@ -1,6 +1,6 @@
 """A simulated Ryze Tello: what the drone makes of the SDK's text commands. Pure.
 
-Time comes in as ``now`` in s. ``tello_simulator.py`` puts it on UDP. Commands, answers and the
+Time comes in as ``now`` in s. ``simulator.py`` puts it on UDP. Commands, answers and the
 state line are those of the Tello SDK 2.0 (and ``port`` of 3.0); execution times are those measured
 for TimelyLLM. Positions are m from where it was switched on, x ahead, y left, yaw counterclockwise.
 """
@@ -12,9 +12,9 @@ import random
 from collections import deque
 from dataclasses import replace
 
-from robot_adapters.sim_tello_faults import Fault, FaultError, parse_fault
-from robot_adapters.sim_tello_motion import MOTIONS, Chance, Motion, Pose, planned, whole
-from robot_adapters.sim_tello_words import readings, state_line
+from robot_adapters.tello.sim_faults import Fault, FaultError, parse_fault
+from robot_adapters.tello.sim_motion import MOTIONS, Chance, Motion, Pose, planned, whole
+from robot_adapters.tello.sim_words import readings, state_line
 
 AUTO_LAND = 15.0  # s without a command (SDK 2.0, Safety feature)
 TAKEOFF_TIME, TAKEOFF_HEIGHT = 3.5, 0.8  # s, m

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import grpc
 from neuromeka import IndyDCP3, indydcp3
 
-from robot_adapters.indy7_steps import Request
+from robot_adapters.indy7.steps import Request
 
 THREADS = 8  # calls on their way at once
 _OPTIONS = (

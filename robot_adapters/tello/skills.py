@@ -17,8 +17,8 @@ from robot_adapters.drone_skills import (
     step_of,
 )
 from robot_adapters.perception import Sighting, View, reading, seen
-from robot_adapters.tello_flight import Flight
-from robot_adapters.tello_worker import FlightError
+from robot_adapters.tello.flight import Flight
+from robot_adapters.tello.worker import FlightError
 from timely_llm.skills import Skill, Value
 
 _SCANS = round(360 / SCAN_STEP)

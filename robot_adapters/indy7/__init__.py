@@ -1,0 +1,1 @@
+"""Neuromeka Indy7 arms on neuromeka, and a simulated controller of the same services (``sim*``)."""

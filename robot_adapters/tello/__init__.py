@@ -1,0 +1,1 @@
+"""Ryze Tello drones on djitellopy, and a simulated one that speaks the same protocol (``sim*``)."""
