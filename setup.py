@@ -17,6 +17,17 @@ def requirements(name: str) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
+def shared() -> list[tuple[str, list[str]]]:
+    """The files that `timely_llm.paths.share` finds, by the folder that they go to."""
+    found: dict[str, list[str]] = {}
+    for folder in ("config", "models"):
+        for path in sorted((FOLDER / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                place = path.relative_to(FOLDER)
+                found.setdefault(f"share/timely_llm/{place.parent}", []).append(str(place))
+    return list(found.items())
+
+
 package = ElementTree.parse(FOLDER / "package.xml").getroot()
 
 setup(
@@ -26,6 +37,8 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["timely_llm*", "robot_adapters*"]),
+    package_data={"timely_llm": ["data/*", "live/*.html", "evaluation/*.jinja2"]},
+    data_files=shared(),
     install_requires=requirements("base"),
     extras_require={
         # The version that the scheduler was tested with, built for a GPU.
