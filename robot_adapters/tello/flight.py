@@ -1,11 +1,12 @@
 """The flight of one Tello: its moves, take-off and landing, and what it tells of them.
 
-What takes time happens here, in the worker's thread; the adapter in ``tello.py`` only looks.
+What takes time happens here, in the worker's thread; the adapter in ``adapter.py`` only looks.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from robot_adapters.tello.worker import LATE, QUICK, TRIES, FlightError, Worker
 TAKEOFF_HEIGHT = 0.8  # m, about; the drone tells its own afterwards
 TAKEOFF_TIMEOUT, LANDING_TIMEOUT = 20.0, 20.0  # s; the SDK waits so long for a take-off
 PARTING = 0.3  # s, between the first and the second time that the last landing is said
+SETTLED = 0.3  # s behind a motion's answer; a state line read before may be of its middle
 _GROUND = 20  # cm; the range finder reads 10 or less on the ground
 
 
@@ -31,6 +33,7 @@ class Flight(Worker):
         self._answer_timeout = answer_timeout
         self._grounded_since: float | None = None
         self._in_use: int | None = None  # s, how long its motors have run
+        self._moved_at = -math.inf
         self._thread.start()
 
     # ---- for the adapter -----------------------------------------------------------------------
@@ -40,7 +43,9 @@ class Flight(Worker):
         state = self.link.state()
         silence = self.link.silence()
         if state and silence is not None and silence < QUICK and self.job() is None:
-            self._learn(state)
+            told_at = time.monotonic() - silence
+            if told_at > self._moved_at + SETTLED:
+                self._learn(state)
         return state
 
     def close(self, land: bool, wait: float) -> None:
@@ -71,6 +76,7 @@ class Flight(Worker):
             if given_up.sent:
                 self.reckoning.interrupted(step.way)
             raise
+        self._moved_at = time.monotonic()
         if answer.lower() == "ok":
             self.reckoning.arrived(step.way)
             return
