@@ -218,12 +218,14 @@ class RobotNode(Node):
         future.add_done_callback(lambda answered: self._on_registered(number, answered.result()))
 
     def _on_registered(self, number: int, response: RegisterRobot.Response) -> None:
-        if self.done.done() or not self._registration.is_news(number):
+        if self.done.done():
             return
         now = self._now()
         if response.error_code == values.ErrorCode.NONE:
             planner = instance_from_ros(response.planner_instance)
-            self._registration.granted(response.session, planner, now)
+            self._registration.granted(number, response.session, planner, now)
+        elif not self._registration.is_news(number):
+            return
         elif self._registration.refused(response.error_code, now):
             print(
                 f"robot_adapter: robot {self.robot_id!r} is refused: {response.error_msg}",

@@ -31,6 +31,7 @@ class Registration:
         self._not_before = 0.0
         self._refused_since: float | None = None
         self._asked = self._answered = 0  # numbers of requests
+        self._latest = ("", 0)  # planner and session of the last grant
 
     def due(self, now: float) -> bool:
         """Whether to ask now, and again where an answer is missing."""
@@ -50,7 +51,7 @@ class Registration:
         return self._asked
 
     def is_news(self, number: int) -> bool:
-        """Whether this answer counts: every registration ends the session of the one before."""
+        """Whether a refusal counts: no later request has been answered."""
         if number <= self._answered:
             return False
         self._answered = number
@@ -60,7 +61,13 @@ class Registration:
         """There is no planner to ask."""
         self._not_before = now + PERIOD
 
-    def granted(self, session: int, planner: str, now: float) -> None:
+    def granted(self, number: int, session: int, planner: str, now: float) -> None:
+        """Every registration ends the session of the one before. A planner that was busy may take
+        several requests in any order: its highest session is the one that it knows."""
+        self._answered = max(self._answered, number)
+        if planner == self._latest[0] and session <= self._latest[1]:
+            return
+        self._latest = (planner, session)
         self.grant = Grant(session, planner, now)
         self._refused_since = None
 

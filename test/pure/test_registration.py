@@ -35,9 +35,23 @@ def test_only_the_answer_to_the_latest_request_counts(registration) -> None:
     assert registration.is_news(third)
 
 
+def test_of_several_grants_the_planner_s_latest_counts_whatever_was_asked_first(registration):
+    """A planner that was busy took the third request before the second."""
+    registration.granted(1, 4, "p", 1.0)
+    registration.granted(2, 6, "p", 1.1)
+    registration.granted(3, 5, "p", 1.2)
+    assert registration.grant.session == 6
+    registration.opened()
+    registration.granted(3, 5, "p", 1.3)
+    assert registration.grant is None
+    assert not registration.is_news(2)
+    registration.granted(4, 1, "another planner", 2.0)
+    assert registration.grant.session == 1
+
+
 def test_a_grant_is_waited_with_until_it_is_opened(registration) -> None:
     registration.asked(1.0)
-    registration.granted(7, "p", 1.5)
+    registration.granted(1, 7, "p", 1.5)
     assert registration.grant == Grant(7, "p", 1.5)
     assert not registration.due(2.0)
     registration.opened()
@@ -46,7 +60,7 @@ def test_a_grant_is_waited_with_until_it_is_opened(registration) -> None:
 
 
 def test_a_grant_whose_planner_never_appears_lapses(registration) -> None:
-    registration.granted(7, "p", 1.5)
+    registration.granted(1, 7, "p", 1.5)
     assert registration.next_wake() == 1.5 + GRANT_TIMEOUT
     assert registration.due(1.5 + GRANT_TIMEOUT)
     assert registration.grant is None
@@ -62,7 +76,7 @@ def test_a_taken_id_is_asked_for_until_patience_is_over(registration) -> None:
 
 def test_patience_begins_anew_behind_a_session(registration) -> None:
     registration.refused(ErrorCode.ROBOT_EXISTS, 10.0)
-    registration.granted(7, "p", 12.0)
+    registration.granted(1, 7, "p", 12.0)
     registration.opened()
     assert not registration.refused(ErrorCode.ROBOT_EXISTS, 30.0)
 

@@ -136,6 +136,7 @@ class PlannerNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._thread.put(ev.Activate())
+        self._requests.admit_robots()
         self._active = True
         self._publish_status()
         return TransitionCallbackReturn.SUCCESS

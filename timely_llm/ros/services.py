@@ -33,13 +33,22 @@ class Services:
         self._put, self._outlets = put, outlets
         self._tickets = itertools.count(1)
         self._open: dict[int, Future] = {}
-        node.create_service(srv.RegisterRobot, "register_robot", self._register, qos_profile=BURST)
+        self._node, self._admitting = node, False
         node.create_service(
             srv.UnregisterRobot, "unregister_robot", self._unregister, qos_profile=BURST
         )
         node.create_service(srv.ListRobots, "list_robots", self._list, qos_profile=BURST)
         node.create_service(srv.StopRobot, "stop_robot", self._stop, qos_profile=BURST)
         node.create_service(srv.Probe, "probe", self._probe, qos_profile=BURST)
+
+    def admit_robots(self) -> None:
+        """From now on robots find the service that registers them. While a model is being loaded
+        nobody would answer: their requests would pile up, and each ends the session before."""
+        if not self._admitting:
+            self._admitting = True
+            self._node.create_service(
+                srv.RegisterRobot, "register_robot", self._register, qos_profile=BURST
+            )
 
     def answer(self, answer: Answer) -> None:
         """The planner has answered."""
