@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.command.faults import inject
+
 
 def sim_tello(
     count: Annotated[int, typer.Option(min=1, max=100, help="drones, each at its own address")] = 1,
@@ -34,7 +36,7 @@ def sim_tello(
     Commands come to port 8889 of each address, the state goes to port 8890 of who sent "command".
     """
     from robot_adapters.tello.sim import SimTello
-    from robot_adapters.tello.sim_faults import FaultError, parse_fault
+    from robot_adapters.tello.sim_faults import parse_fault
     from robot_adapters.tello.simulator import TelloSimulator
 
     try:
@@ -42,18 +44,7 @@ def sim_tello(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--host") from error
     drones = {str(first + i): SimTello(seed + i, battery, noise) for i in range(count)}
-    for text in fault or []:
-        where, sign, what = text.rpartition("/")
-        if sign and where not in drones:
-            known = ", ".join(drones)
-            raise typer.BadParameter(f"no drone at {where!r} ({known})", param_hint="--fault")
-        try:
-            wanted = parse_fault(what)
-        except FaultError as error:
-            raise typer.BadParameter(str(error), param_hint="--fault") from error
-        for address, drone in drones.items():
-            if address == where or not sign:
-                drone.inject(wanted, 0.0)
+    inject(drones, fault or [], parse_fault, "drone")
 
     def tell(address: tuple[str, int], at: float, mark: str, text: str) -> None:
         if verbose or mark == "*":

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.command.faults import inject
+
 
 def sim_indy(
     count: Annotated[int, typer.Option(min=1, max=20, help="arms, each at its own address")] = 1,
@@ -39,6 +41,7 @@ def sim_indy(
     from robot_adapters.base import AdapterError
     from robot_adapters.indy7.adapter import find_cell
     from robot_adapters.indy7.sim import SimIndy
+    from robot_adapters.indy7.sim_faults import parse_fault
 
     try:
         from robot_adapters.indy7.simulator import IndySimulator
@@ -53,7 +56,7 @@ def sim_indy(
     except (ValueError, AdapterError) as error:
         hint = "--cell" if isinstance(error, AdapterError) else "--host"
         raise typer.BadParameter(str(error), param_hint=hint) from error
-    _inject(arms, fault or [])
+    inject(arms, fault or [], parse_fault, "arm")
 
     def tell(address: str, at: float, mark: str, text: str) -> None:
         if verbose or mark == "*":
@@ -62,20 +65,3 @@ def sim_indy(
     with IndySimulator(list(arms.items()), speed_up) as simulator:
         print(f"simulated Indy7 arms: {', '.join(arms)}, ports 20001 to 20004", flush=True)
         simulator.run(tell)
-
-
-def _inject(arms: dict, faults: list[str]) -> None:
-    from robot_adapters.indy7.sim_faults import FaultError, parse_fault
-
-    for text in faults:
-        where, sign, what = text.rpartition("/")
-        if sign and where not in arms:
-            known = ", ".join(arms)
-            raise typer.BadParameter(f"no arm at {where!r} ({known})", param_hint="--fault")
-        try:
-            wanted = parse_fault(what)
-        except FaultError as error:
-            raise typer.BadParameter(str(error), param_hint="--fault") from error
-        for address, arm in arms.items():
-            if address == where or not sign:
-                arm.inject(wanted, 0.0)
