@@ -124,13 +124,18 @@ class Client:
         raise AssertionError(f"waited {LIMIT} s for {what}")
 
     def listen(self, robot_id: str) -> None:
-        """Keep all segments and executions of the robot from now on."""
+        """Keep all segments and executions of the robot; of a robot that the planner knows, from
+        now on, and else from when its publishers are matched."""
         segments = self.segments.setdefault(robot_id, [])
         executions = self.executions.setdefault(robot_id, [])
-        self.node.create_subscription(Segment, f"/{robot_id}/segments", segments.append, 1000)
-        self.node.create_subscription(
-            Execution, f"/{robot_id}/execution", lambda m: executions.append(from_ros(m)), 1000
-        )
+        topics = [
+            self.node.create_subscription(Segment, f"/{robot_id}/segments", segments.append, 1000),
+            self.node.create_subscription(
+                Execution, f"/{robot_id}/execution", lambda m: executions.append(from_ros(m)), 1000
+            ),
+        ]
+        if robot_id in self.robots:
+            self.until(lambda: all(t.get_publisher_count() for t in topics), "publishers")
 
     def call(self, service: type, name: str, **fields: Any) -> Any:
         """Call a service of the planner."""

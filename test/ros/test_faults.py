@@ -100,8 +100,8 @@ def note(modes: list[str], message: DiagnosticArray) -> None:
 def test_reports_of_a_plan_that_ended_change_nothing(planner, client: Client) -> None:
     """This process plays the robot."""
     session = client.register("d1").session
-    client.listen("d1")
     reports = client.node.create_publisher(ExecutionMessage, "/d1/execution", 1000)
+    client.listen("d1")
     client.until(reports.get_subscription_count, "the planner listens")
     numbers = iter(range(1000))
 
@@ -131,7 +131,7 @@ def test_a_planner_interrupted_in_mid_plan_ends_every_goal(start, planner, clien
     client.wait_for_robots("d1")
     client.listen("d1")
     running, queued = client.goal("d1", "wait long"), client.goal("d1", "wait a little")
-    running.wait_for_segments()
+    client.until(lambda: starts(client, "d1"), "the first call")
     assert planner.interrupt() == 0
     assert running.result()[0] is ErrorCode.PLANNER_INACTIVE
     assert queued.result()[0] is ErrorCode.PLANNER_INACTIVE

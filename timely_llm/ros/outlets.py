@@ -7,8 +7,10 @@ segments wait here until its reader is matched and the robot has spoken in the s
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
+from rclpy.duration import Duration
 from rclpy.node import Node
 
 from timely_llm import messages as values
@@ -62,6 +64,14 @@ class Outlets:
             elif segment.session == outlet.session:
                 outlet.send(segment)
 
+    def drain(self, timeout: float) -> None:
+        """Wait, at most ``timeout`` s, until every robot has what was sent to it: what a process
+        has published and nobody has acknowledged is lost when the process ends."""
+        limit = time.monotonic() + timeout
+        with self._lock:
+            for outlet in self._outlets.values():
+                outlet.drain(max(0.0, limit - time.monotonic()))
+
     def _report(self, robot_id: str, message: Execution) -> None:
         try:
             report = from_ros(message)
@@ -111,6 +121,9 @@ class _Outlet:
         waiting, self._waiting = self._waiting, []
         for segment in waiting:
             self.send(segment)
+
+    def drain(self, timeout: float) -> None:
+        self._publisher.wait_for_all_acked(Duration(seconds=timeout))
 
     def destroy(self, node: Node) -> None:
         node.destroy_publisher(self._publisher)

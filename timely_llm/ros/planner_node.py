@@ -41,6 +41,7 @@ from timely_llm.steady_time import SteadyTime
 
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
+_GOODBYE = 1.0  # s, for the robots to acknowledge the last commands
 _HELD = 0.02  # s that events and feedback may be kept while the engine steps
 
 
@@ -160,6 +161,7 @@ class PlannerNode(LifecycleNode):
             self._keep_times()
             self._thread = self._planner = None
             self._leave_nothing_open()
+            self._outlets.drain(_GOODBYE)
             for robot in self._requests.robots:
                 self._outlets.close(robot.robot_id)
             self._publish_robots(())
@@ -184,6 +186,7 @@ class PlannerNode(LifecycleNode):
 
     def _finished(self, status: int) -> None:
         self._leave_nothing_open()
+        self._outlets.drain(_GOODBYE)
         self._keep_times()
         if not self.done.done():
             self.done.set_result(status)
