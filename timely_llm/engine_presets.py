@@ -24,6 +24,8 @@ class EngineModel:
     ``latency`` gives a step's time in s; the KV cache holds ``kv_tokens`` in blocks of
     ``block_size``; a step computes at most ``prefill_chunk`` prompt tokens. Bringing a token's
     evicted KV back from host memory takes ``reload_per_token`` s, 0 where that is not known.
+    ``submit`` s go by between two steps for each goal that is handed to it. ``decode_step`` is what
+    a decode step alone is taken for in s; 0: what ``latency`` says.
     """
 
     name: str
@@ -33,6 +35,8 @@ class EngineModel:
     prefill_chunk: int = 2048
     source: str = ""
     reload_per_token: float = 0.0
+    submit: float = 0.0
+    decode_step: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("kv_tokens", "block_size", "prefill_chunk"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +52,17 @@ class FittedLatency:
                 time += self.decode[-1] + self.per_sequence * (batch - known)
             time += self.per_kv_token * kv_tokens
         return time
+
+
+def in_loop(latency: FittedLatency, factor: float, own: float) -> FittedLatency:
+    """Steps that take ``factor`` times as long, and ``own`` s more each."""
+    return replace(
+        latency,
+        decode=tuple(time * factor + own for time in latency.decode),
+        per_sequence=latency.per_sequence * factor,
+        per_kv_token=latency.per_kv_token * factor,
+        prefill_alone=latency.prefill_alone * factor + own,
+        prefill_beside=latency.prefill_beside * factor,
+        per_prefill_token=latency.per_prefill_token * factor,
+        per_prefill_square=latency.per_prefill_square * factor,
+    )

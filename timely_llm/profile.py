@@ -8,6 +8,7 @@ reading files.
     measured: {date: 2026-11-21, steps: 120, seconds: 61.2}
     errors: {all: 0.021, ...}                         # shares, see docs/tuning.md
     latency: {decode_ms: [3.1, 3.4], ...}
+    planner: {decode_step_ms: 3.2, mean_over_median: 1.05, step_ms: 0.4, goal_ms: 1.1}
     grid: [{batch: 1, prefill: 0, kv: 80, steps: 120, median_ms: 3.1, ...}]
 """
 
@@ -24,12 +25,13 @@ import yaml
 from timely_llm.engine.base import EngineInfo
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation.latency_fit import FitReport
-from timely_llm.fitted_latency import FittedLatency
+from timely_llm.fitted_latency import FittedLatency, in_loop
 from timely_llm.yaml_reader import Node, YamlError, read
 
 FORMAT = 1
 _LONGEST = 1000.0  # s, of any time in a profile
 _SECTIONS = ("format", "model", "machine", "engine", "measured", "errors", "latency", "grid")
+_PLANNER = ("decode_step_ms", "mean_over_median", "step_ms", "goal_ms")
 # Terms of the latency by key: field of FittedLatency, and what a unit of it is in s.
 _TERMS = {
     "per_sequence_ms": ("per_sequence", 1e-3),
@@ -47,9 +49,25 @@ class ProfileMismatch(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """What the planner's loop makes of an engine whose steps were measured alone, times in s.
+
+    ``decode_step`` is a step at batch 1 in the middle of a plan, by which ``--time-scale auto``
+    goes. Steps take ``mean_over_median`` times what was fitted to medians, in the mean, and the
+    planner's own ``step``; handing a goal to the engine takes ``goal``.
+    """
+
+    decode_step: float
+    mean_over_median: float = 1.0
+    step: float = 0.0
+    goal: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A profile as read: ``model`` by name, ``config`` the digest of its config.json (empty where
-    it is no folder), the engine's sizes, and its step times."""
+    it is no folder), the engine's sizes, its step times, and what the planner's loop makes of
+    them."""
 
     path: str
     model: str
@@ -63,6 +81,7 @@ class Profile:
     grammar: str
     latency: FittedLatency
     errors: Mapping[str, float]
+    loop: Loop
 
     def check_model(self, model: str) -> None:
         """``ProfileMismatch`` unless this is a profile of ``model``, a folder or a name. Of two
@@ -78,14 +97,17 @@ class Profile:
 
     @property
     def engine_model(self) -> EngineModel:
-        """The engine as numbers, for the simulator."""
+        """The engine in the planner's loop as numbers, for the simulator."""
+        loop = self.loop
         return EngineModel(
             name=Path(self.path).stem,
-            latency=self.latency,
+            latency=in_loop(self.latency, loop.mean_over_median, loop.step),
             kv_tokens=self.kv_tokens,
             block_size=self.block_size,
             prefill_chunk=self.prefill_chunk,
             source=self.latency.source,
+            decode_step=loop.decode_step,
+            submit=loop.goal,
         )
 
 
@@ -109,7 +131,7 @@ def load_profile(path: str | Path) -> Profile:
 
 def read_profile(text: str, source: str = "<profile>") -> Profile:
     """The profile in ``text``; ``source`` names it in errors."""
-    root = read(text, source).mapping(_SECTIONS, _SECTIONS)
+    root = read(text, source).mapping((*_SECTIONS, "planner"), _SECTIONS)
     number = root["format"].number(0, 1e6)
     if number != FORMAT:
         root["format"].fail(f"is {number:g}: this version reads {FORMAT}")
@@ -123,13 +145,15 @@ def read_profile(text: str, source: str = "<profile>") -> Profile:
     for section in ("machine", "measured"):
         for node in root[section].mapping(None).values():
             node.text(4000, 0)
+    latency = _latency(root["latency"], source_text)
     return Profile(
         path=source,
         model=name,
         config=model["config"].text(200, 0),
         backend=engine["backend"].text(),
         grammar=engine["grammar"].text(200, 0),
-        latency=_latency(root["latency"], source_text),
+        latency=latency,
+        loop=_loop(root["planner"]) if "planner" in root else Loop(latency(1)),
         errors={key: node.number(0, 1e6) for key, node in root["errors"].mapping(None).items()},
         **sizes,
     )
@@ -146,6 +170,17 @@ def _latency(node: Node, source: str) -> FittedLatency:
         for key, (field, unit) in _TERMS.items()
     }
     return FittedLatency(tuple(time * 1e-3 for time in times), source=source, **terms)
+
+
+def _loop(node: Node) -> Loop:
+    entries = node.mapping(_PLANNER, _PLANNER)
+    most = _LONGEST / 1e-3
+    return Loop(
+        decode_step=entries["decode_step_ms"].number(1e-6, most, " ms") * 1e-3,
+        mean_over_median=entries["mean_over_median"].number(0.1, 10.0),
+        step=entries["step_ms"].number(0, most, " ms") * 1e-3,
+        goal=entries["goal_ms"].number(0, most, " ms") * 1e-3,
+    )
 
 
 def identify(model: str) -> tuple[str, str]:
@@ -173,6 +208,7 @@ def write(
     measured: Mapping[str, object],
     latency: FittedLatency,
     report: FitReport,
+    loop: Loop,
 ) -> None:
     """Write a profile."""
     name, config = identify(model)
@@ -200,6 +236,12 @@ def write(
                     key: _round(getattr(latency, field) / unit)
                     for key, (field, unit) in _TERMS.items()
                 },
+            },
+            "planner": {
+                "decode_step_ms": _round(loop.decode_step * 1e3),
+                "mean_over_median": _round(loop.mean_over_median),
+                "step_ms": _round(loop.step * 1e3),
+                "goal_ms": _round(loop.goal * 1e3),
             },
             "grid": [_grid_line(cell) for cell in report.cells],
         },
@@ -236,6 +278,7 @@ def _round(value: float) -> float:
 
 
 __all__ = [
+    "Loop",
     "Profile",
     "ProfileMismatch",
     "YamlError",

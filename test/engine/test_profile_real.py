@@ -5,6 +5,9 @@ from typer.testing import CliRunner
 
 from timely_llm import profile
 from timely_llm.command.app import app
+from timely_llm.evaluation.loop_share import measure_loop
+from timely_llm.fitted_latency import FittedLatency
+from timely_llm.paths import share
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +47,17 @@ def test_what_is_printed(written):
         "noise floor",
         "only 16 steps of each cell (100 are wanted)",
         "224 steps in 14 cells",
+        "what the planner's loop adds was not measured: request 'alone': prompt of",
     ):
         assert words in output
+
+
+def test_what_the_planner_s_loop_takes():
+    latency = FittedLatency((0.010, 0.012), 0.001, 1e-6, 0.0, 0.0, 1e-5, 0.0)
+    loop = measure_loop(str(share("models", "tiny_planner")), {}, 4, latency)
+    assert 0.010 < loop.decode_step < 0.011
+    assert 0.8 < loop.mean_over_median < 2.0
+    assert 0.0 < loop.step < loop.goal < 0.1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from timely_llm.command.app import app
 from timely_llm.evaluation import trace_file, workloads
-from timely_llm.evaluation.bench import Cell, Conditions
+from timely_llm.evaluation.bench import Cell, Conditions, TimeScale
 from timely_llm.evaluation.real import RealBench
 from timely_llm.paths import share
 
@@ -28,24 +28,29 @@ def few(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def real():
-    with RealBench(str(share("models", "tiny_planner")), lambda: None) as bench:
+    model = str(share("models", "tiny_planner"))
+    with RealBench(model, lambda: None, TimeScale(0.2)) as bench:
         yield bench
 
 
 @pytest.mark.parametrize("policy", ["timely", "edf", "vllm", "vllm_priority"])
 def test_every_goal_is_served_and_counted(real, few, policy):
     cell = Cell("vllm tiny_planner", few, 1.0, policy, 4, 0)
-    found = real.measure(cell, Conditions(time_scale=0.2))
+    found = real.measure(cell, Conditions())
     row = found.row
     assert (row["n"], row["dropped"], row["refused"]) == (GOALS, 0, 0)
     assert 0 < row["response_s"]["p50"] <= row["waiting_s"]["p50"]
     assert found.maximum == pytest.approx(1.625)
-    engine = real._engine
+    engine = real.engine._engine
     assert engine.step(()).kv_blocks_used == 0 and not engine.pending  # nothing is left in it
 
 
-def test_a_step_is_measured(real, few):
-    assert 1e-4 < real.step_time(Cell("vllm tiny_planner", few, 1.0, "timely", 4, 0)) < 1.0
+def test_steps_and_the_planner_s_share_are_measured(real, few):
+    real.measure(Cell("vllm tiny_planner", few, 1.0, "timely", 4, 0), Conditions())
+    assert 1e-4 < real.engine.step_time() < 1.0
+    assert 50 < real.engine.context < 1000
+    assert real.scale == 0.2
+    assert 0 < real.share.step < real.share.goal < 10
 
 
 def test_the_command_runs_policies_side_by_side(few, tmp_path):

@@ -12,7 +12,7 @@ from timely_llm import profile
 from timely_llm.engine.base import EngineInfo
 from timely_llm.evaluation.latency_fit import Cell, Sample, judge
 from timely_llm.fitted_latency import FittedLatency
-from timely_llm.profile import ProfileMismatch, read_profile
+from timely_llm.profile import Loop, ProfileMismatch, read_profile
 from timely_llm.yaml_reader import YamlError
 
 LATENCY = FittedLatency((0.00312345, 0.0034), 0.0003, 5e-8, 0.0025, 0.0006, 4e-5, 3e-9)
@@ -29,7 +29,7 @@ def report():
     return judge(samples)
 
 
-def write(folder, latency=LATENCY, model=None):
+def write(folder, latency=LATENCY, model=None, loop=None):
     model = model or make_model(folder / "planner", {"hidden_size": 192})
     path = folder / "mine.yaml"
     profile.write(
@@ -43,6 +43,7 @@ def write(folder, latency=LATENCY, model=None):
         measured={"date": "2026-11-21", "seconds": 60.0, "steps_of_a_cell": 120},
         latency=latency,
         report=report(),
+        loop=loop or Loop(0.0033),
     )
     return path
 
@@ -76,6 +77,23 @@ def test_no_file_is_written_that_cannot_be_read(tmp_path):
     loaded = profile.load_profile(write(tmp_path))
     assert (loaded.backend, loaded.max_batch, loaded.max_model_len) == ("vllm-cpu", 16, 4096)
     assert loaded.grammar == "tello"
+
+
+def test_the_simulated_engine_takes_what_the_planner_s_loop_takes(tmp_path):
+    loop = Loop(decode_step=0.0033, mean_over_median=1.1, step=0.0004, goal=0.0012)
+    engine = profile.load(write(tmp_path, loop=loop))
+    assert (engine.decode_step, engine.submit) == (0.0033, 0.0012)
+    for query in [(1, 0, 100), (2, 30, 5000), (0, 500, 0), (7, 0, 0)]:
+        assert engine.latency(*query) == pytest.approx(1.1 * LATENCY(*query) + 0.0004, rel=1e-5)
+    assert profile.load_profile(tmp_path / "mine.yaml").latency(1) == pytest.approx(LATENCY(1))
+
+
+def test_a_profile_without_the_planner_s_loop_is_read(tmp_path):
+    text = write(tmp_path, loop=Loop(1.0, 2.0, 3.0, 4.0)).read_text()
+    begin, end = text.index("planner: {"), text.index("grid:")
+    engine = read_profile(text[:begin] + text[end:]).engine_model
+    assert engine.latency(2, 0, 50) == pytest.approx(LATENCY(2, 0, 50))
+    assert (engine.decode_step, engine.submit) == (pytest.approx(LATENCY(1)), 0.0)
 
 
 times = st.floats(0.0, 1.0)
@@ -147,6 +165,7 @@ def broken(tmp_path, old, new):
         ("decode_ms: [3.12345, 3.4]", "decode_ms: [3, a]", r"latency.decode_ms\[1\]: is 'a'"),
         ("block_size: 32", "block_size: 0", r"engine.block_size: is 0: must be 1 to"),
         ("machine:", "machines:", r"unknown key 'machines'; did you mean 'machine'\?"),
+        ("goal_ms: 0.0", "goal_ms: -1", r"goal_ms"),
         ("name: planner", "nam: planner", r"model: unknown key 'nam'; did you mean 'name'"),
     ],
 )

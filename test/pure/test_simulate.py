@@ -126,6 +126,17 @@ def test_what_deciding_and_segmenting_cost():
     assert times(untouched, PlanEventType.SEGMENT) == [("0", 0.07), ("0", 0.17)]
 
 
+def test_handing_a_goal_to_the_engine_takes_its_time():
+    """3 ms before the first step, whatever the policy; the second goal comes in a decode step,
+    which ends at 53 ms, and its prompt is computed from 56 ms on."""
+    engine = replace(ENGINE, submit=0.003)
+    for policy in ("edf", "vllm_stream"):
+        result = run(trace((0.0, task())), policy, engine=engine)
+        assert times(result, PlanEventType.SEGMENT) == [("0", 0.073), ("0", 0.173)]
+    two = run(trace((0.0, task()), (0.035, task())), "fcfs", 2, engine=engine)
+    assert two.outcomes[1].first_token_s == pytest.approx(0.056 + 0.030 - 0.035)
+
+
 def test_blocks_run_out_and_somebody_is_evicted():
     """19 tokens each, 5 blocks of 4: 8 blocks do not hold two plans to their ends."""
     both = trace((0.0, task()), (0.0, task()))

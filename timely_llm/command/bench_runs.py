@@ -65,8 +65,8 @@ class Plan:
 
 @dataclass(slots=True)
 class Results:
-    """What there is so far. ``scales`` is what 1 s of the workload lasts, by engine (on a real one
-    in the latest run); ``paper`` are the loads found, with the utility of ``vllm`` there."""
+    """What there is so far. ``scales`` is what 1 s of the workload lasts, by engine, in the mean
+    over its runs; ``paper`` are the loads found, with the utility of ``vllm`` there."""
 
     plan: Plan
     measured: dict[Cell, Measured] = field(default_factory=dict)
@@ -131,10 +131,11 @@ def run_bench(results: Results, console: Console, interrupt: Interrupt) -> None:
         if results.plan.model:
             from timely_llm.evaluation.real import RealBench
 
-            with RealBench(results.plan.model, interrupt.check) as real:
-                if results.plan.record is not None:
-                    _record(results.plan, results.plan.record, real.as_written)
-                measure = _scaled_anew(results, real)
+            plan = results.plan
+            with RealBench(plan.model, interrupt.check, plan.time_scale) as real:
+                if plan.record is not None:
+                    _record(plan, plan.record, real.as_written)
+                measure = _noting_scale(results, real)
                 _settle_paper_loads(results, measure, progress, interrupt)
                 _run_here(results, measure, progress)
         else:
@@ -153,13 +154,16 @@ def _record(plan: Plan, path: Path, as_written: Callable[[Trace], Trace]) -> Non
     trace_file.write(as_written(trace), path)
 
 
-def _scaled_anew(results: Results, real: RealBench) -> Measure:
-    """Runs on ``real``, each at the speed that its engine has right before it."""
+def _noting_scale(results: Results, real: RealBench) -> Measure:
+    """Runs on ``real``; what a second of the workload lasted goes to ``results``."""
+    found: dict[str, list[float]] = {}
 
     def measure(cell: Cell, conditions: Conditions) -> Measured:
-        scale = results.plan.time_scale.of(lambda: real.step_time(cell))
-        results.scales[cell.engine] = scale
-        return real.measure(cell, replace(conditions, time_scale=scale))
+        one = real.measure(cell, conditions)
+        scales = found.setdefault(cell.engine, [])
+        scales.append(real.scale)
+        results.scales[cell.engine] = math.fsum(scales) / len(scales)
+        return one
 
     return measure
 

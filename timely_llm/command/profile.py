@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from timely_llm.engine.vllm_engine import VllmEngine
     from timely_llm.evaluation.latency_fit import FitReport, Sample
+    from timely_llm.fitted_latency import FittedLatency
+    from timely_llm.profile import Loop
 
 ENOUGH = 100  # steps of a cell
 TARGET = 0.05  # of the mean error against held-out medians
@@ -158,6 +160,7 @@ def _run(job: Job, out: Path, console: Console) -> None:
         },
         latency=latency,
         report=report,
+        loop=_loop(job, latency, console),
     )
     load(out)
     console.print(_cells_table(report))
@@ -165,6 +168,23 @@ def _run(job: Job, out: Path, console: Console) -> None:
     if least < ENOUGH:
         console.print(f"only {least} steps of each cell ({ENOUGH} are wanted): give more --budget")
     console.print(f"{out}: {len(samples)} steps in {len(report.cells)} cells, {seconds:.0f} s")
+
+
+def _loop(job: Job, latency: FittedLatency, console: Console) -> Loop:
+    """What the planner's loop makes of the steps; it adds nothing where that cannot be measured."""
+    from timely_llm.evaluation.loop_share import NotMeasured, measure_loop
+    from timely_llm.profile import Loop
+
+    try:
+        loop = measure_loop(job.model, job.arguments, job.max_batch, latency)
+    except NotMeasured as error:
+        console.print(f"what the planner's loop adds was not measured: {error}")
+        return Loop(latency(1))
+    console.print(
+        f"in the planner's loop: steps {loop.mean_over_median:.3f} times their medians on average, "
+        f"{loop.step * 1e3:.2f} ms of its own a step, {loop.goal * 1e3:.2f} ms a goal"
+    )
+    return loop
 
 
 def _measure(engine: VllmEngine, job: Job, console: Console) -> list[Sample]:

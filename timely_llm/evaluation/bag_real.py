@@ -88,7 +88,7 @@ def run_real(
         if latency is not None:
             engine = PacedEngine(vllm, latency, time.perf_counter, time.sleep, pace)
         prompts = PromptTemplate.resolve("", model)
-        replay = BagReplay(recorded, setting, Stretched(engine, 1.0), prompts, check)
+        replay = BagReplay(recorded, setting, Stretched(engine), prompts, check)
         gc.collect()
         try:
             return replay.run()

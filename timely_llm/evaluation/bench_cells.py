@@ -53,7 +53,8 @@ def engine_of(name: str) -> EngineModel:
 
 def scale_of(engine: str, time_scale: TimeScale) -> float:
     """What 1 s of the workload lasts on a simulated engine, in s."""
-    return time_scale.of(lambda: engine_of(engine).latency(1, 0, 0))
+    model = engine_of(engine)
+    return time_scale.of(lambda: model.decode_step or model.latency(1, 0, 0))
 
 
 def policy_of(name: str) -> tuple[str, Callable[[Trace], Predictor] | None]:
@@ -98,6 +99,7 @@ def stretched(engine: EngineModel, scale: float) -> EngineModel:
         engine,
         latency=_slower(engine.latency, scale),
         reload_per_token=engine.reload_per_token / scale,
+        submit=engine.submit / scale,
     )
 
 

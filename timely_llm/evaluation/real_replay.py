@@ -2,7 +2,8 @@
 
 The clock advances while the planner works and jumps over idle time. It counts seconds of the
 workload: where those last less on the engine (a time scale below 1), all measured times are divided
-by the scale, which is the same as to shrink every time of the workload.
+by the scale, which is the same as to shrink every time of the workload. The scale may follow the
+machine's speed.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ _NEVER = math.inf  # no report is lost, so silence means nothing
 
 
 class Stretched:
-    """An engine whose steps are reported as 1/``scale`` times as long as they took."""
+    """An engine whose steps are reported as 1/``scale`` times as long as they took. ``computing``
+    and ``submitting`` count the s that steps and the ``submitted`` requests took in fact."""
 
-    def __init__(self, engine: Engine, scale: float) -> None:
-        self._engine, self.scale = engine, scale
-        self.submit, self.abort, self.close = engine.submit, engine.abort, engine.close
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self.scale = engine, 1.0
+        self.computing, self.submitting, self.submitted = 0.0, 0.0, 0
+        self.abort, self.close = engine.abort, engine.close
 
     @property
     def info(self) -> EngineInfo:
@@ -47,6 +50,13 @@ class Stretched:
     def pending(self) -> bool:
         return self._engine.pending
 
+    def submit(self, request: GenerationRequest) -> int:
+        begun = time.perf_counter()
+        tokens = self._engine.submit(request)
+        self.submitting += time.perf_counter() - begun
+        self.submitted += 1
+        return tokens
+
     def step(
         self,
         run: Sequence[str],
@@ -55,14 +65,15 @@ class Stretched:
         prefill_budget: int | None = None,
     ) -> StepResult:
         step = self._engine.step(run, hold, evict, prefill_budget)
+        self.computing += step.duration
         return replace(step, duration=step.duration / self.scale)
 
 
 class _Timed:
-    """A planner that counts in ``spent`` how long it works, in s."""
+    """A planner that counts how long it works, in s: ``total``, and ``spent`` of it since asked."""
 
     def __init__(self, planner: Planner) -> None:
-        self._planner, self.spent = planner, 0.0
+        self._planner, self.spent, self.total = planner, 0.0, 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._planner, name)
@@ -82,12 +93,13 @@ class _Timed:
     def take(self) -> float:
         """What was spent since the last call, in s."""
         spent, self.spent = self.spent, 0.0
+        self.total += spent
         return spent
 
 
 class RealReplay(Replay):
     """One replay on a real engine. ``seed`` draws how long calls take that the trace does not
-    know."""
+    know; ``scale`` says what 1 s of the workload lasts at the moment, in s."""
 
     def __init__(
         self,
@@ -97,8 +109,10 @@ class RealReplay(Replay):
         prompts: PromptTemplate,
         seed: int,
         check: Check,
+        scale: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._engine, self._prompts, self._check, self._seed = engine, prompts, check, seed
+        self._scale = scale
         self._systems: dict[str, tuple[str, str]] = {}  # fixed prompt and grammar of each kind
         super().__init__(trace, setting)
 
@@ -128,12 +142,16 @@ class RealReplay(Replay):
             pins.add(GenerationRequest(pin_of(kind), number, system, None, grammar))
         while pins.missing:
             planner.run_once(0.0)
+        planner.steps, planner.busy = 0, 0.0
+        engine = self._engine
+        engine.computing, engine.submitting, engine.submitted = 0.0, 0.0, 0
         return _Timed(planner)
 
     def run(self) -> Run:
-        planner, scale, now = self.planner, self._engine.scale, 0.0
+        planner, now = self.planner, 0.0
         while now < self.cut_at:
             self._check()
+            scale = self._engine.scale = self._scale()
             self._happen(now)
             now += planner.take() / scale
             turn = planner.run_once(now)

@@ -215,14 +215,13 @@ class RecordedReplay(AsRecorded, Replay):
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self.recorded, self.costs, self.parameters = recorded, costs, parameters or {}
-        self._submitted: set[str] = set()
         goals = [known.goal for known in recorded.known]
         beside = 1.0
         if costs.prefill and self.parameters.get("pace") in engine_presets.paces():
             # A paced engine computes a prompt in the time that it would sleep for the others.
             beside = costs.prefill_beside / costs.prefill
         self._steps = at_its_time(goals, setting.engine.latency, beside)
-        engine = replace(setting.engine, latency=self._steps)
+        engine = replace(setting.engine, latency=self._steps, submit=costs.submit)
         super().__init__(recorded.trace, replace(setting, engine=engine, together=False))
 
     def _read_plans(self) -> list[KnownPlan]:
@@ -248,12 +247,6 @@ class RecordedReplay(AsRecorded, Replay):
         """Also what the clock shows to the engine."""
         self._steps.now = self.recorded.origin + until
         super()._happen(until)
-
-    def _overhead(self) -> float:
-        """Every goal that the planner has begun costs its submission, whatever the policy."""
-        new = self.planner.plans.writing.keys() - self._submitted
-        self._submitted |= new
-        return super()._overhead() + len(new) * self.costs.submit
 
     def _add_robot(self, robot_id: str, task: Task) -> None:
         session = self._register(robot_id, task, task.kind, "")

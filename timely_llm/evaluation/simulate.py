@@ -76,6 +76,7 @@ class Replay:
         self.steps, self.busy = 0, 0.0
         self.changed = False  # since the last decision, in the sense of ``decision_overhead``
         self.segmenting = 0.0  # s of ``plan_overhead`` that are still to be paid
+        self.submitting = 0.0  # s of the engine's ``submit``, likewise
         self._heap: list[tuple] = []
         self._order = itertools.count()
         for i, arrival in enumerate(trace.arrivals):
@@ -150,6 +151,7 @@ class Replay:
         planner.steps, planner.busy = 0, 0.0
 
     def _script(self, request: GenerationRequest) -> Sequence[str]:
+        self.submitting += self.setting.engine.submit
         return self.arrivals[int(request.id)].task.tokens
 
     def _cutter(self, kind: SkillSet | TextKind, plan_id: str) -> Cutter:
@@ -186,14 +188,14 @@ class Replay:
         self._happen(0.0)
 
     def _overhead(self) -> float:
-        """What deciding and segmenting cost before this step, in s."""
+        """What submitting, deciding and segmenting cost before this step, in s."""
+        overhead, self.submitting = self.submitting, 0.0
         if not self.changed:
-            return 0.0
+            return overhead
         self.changed = False
-        if self.planner.policy.untouched or not self.planner.plans.writing:
-            self.segmenting = 0.0
-            return 0.0
-        overhead, self.segmenting = self.segmenting + self.setting.decision_overhead, 0.0
+        if not self.planner.policy.untouched and self.planner.plans.writing:
+            overhead += self.segmenting + self.setting.decision_overhead
+        self.segmenting = 0.0
         return overhead
 
     def _at(self, time: float, what, *arguments) -> None:
