@@ -29,7 +29,7 @@ BATCH = 8  # TimelyLLM's
 TARGET = 10_000  # steps/s
 WAITING = (100, 1000, 10_000)
 DECISIONS = {8: 50e-6, 1000: 1e-3}  # s, by live goals
-POLICIES = ("edf", "timely")
+POLICIES = ("edf", "timely", "least_loss")
 
 
 def run(repeats: int = 20) -> Report:

@@ -2,6 +2,10 @@
 """Makes the bundled planner again: draws the data, trains tokenizer and model, saves the folder.
 
     python tools/train_planner.py --out models/tiny_planner
+    python tools/train_planner.py --start models/tiny_planner --steps 2000 --rate 1e-3 --out mine
+
+The second one goes on from a model's weights with its tokenizer, as after a change of the data that
+``tools/planner`` draws: names of your own objects, another phrasing, one more family.
 
 The same options give the same data and the same start; the weights also depend on torch's version
 and the processor. Needs torch and tokenizers, no network.
@@ -25,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import torch.multiprocessing as mp  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 from timely_llm.prompts import FILE_NAME, PromptTemplate  # noqa: E402
@@ -42,6 +46,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
+    add("--start", type=Path, help="folder of a model to go on from; its sizes must be these")
     add("--steps", type=int, default=7600, help="optimizer steps")
     add("--pairs", type=int, default=64, help="pairs of one step")
     add("--rate", type=float, default=3e-3, help="highest learning rate")
@@ -124,12 +129,16 @@ def work(rank: int, settings: argparse.Namespace, store: str) -> None:
     if settings.checkpoint and settings.checkpoint.exists():
         saved = torch.load(settings.checkpoint, weights_only=True)
         tokenizer = Tokenizer.from_str(saved["tokenizer"])
+    elif settings.start:
+        tokenizer = Tokenizer.from_file(str(settings.start / "tokenizer.json"))
     else:
         tokenizer = make_tokenizer(skills, template, settings.vocabulary, settings.seed)
     encoder = Encoder(tokenizer, template)
     size = Size(tokenizer.get_vocab_size(), settings.hidden, settings.inner, settings.layers,
                 settings.hidden // 32)  # fmt: skip
     model = Llama(size).bfloat16()
+    if settings.start:
+        model.load(load_file(settings.start / "model.safetensors"))
     trainer = Trainer(model, settings.rate)
     first = trainer.restore(saved) if saved else 0
     if rank == 0:

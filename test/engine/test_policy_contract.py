@@ -134,7 +134,7 @@ def roomy(model):
     engine.close()
 
 
-@pytest.mark.parametrize("policy", ["timely", "semantic", "slice", "isrtf"])
+@pytest.mark.parametrize("policy", ["least_loss", "timely", "semantic", "slice", "isrtf"])
 def test_with_memory_for_all(roomy, monkeypatch, policy):
     compare(monkeypatch, roomy, policy, 400, system_tokens=70)
     assert Twin.evicted == 0
@@ -147,7 +147,7 @@ def narrow(model):
     engine.close()
 
 
-@pytest.mark.parametrize("policy", ["semantic", "slice", "isrtf"])
+@pytest.mark.parametrize("policy", ["least_loss", "semantic", "slice", "isrtf"])
 def test_with_memory_for_a_few(narrow, monkeypatch, policy):
     """Suspended ones lose their blocks, or are told to give them up, and are computed again."""
     compare(monkeypatch, narrow, policy, 18, system_tokens=0)

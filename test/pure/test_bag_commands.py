@@ -56,6 +56,7 @@ def test_replay_takes_another_batch_size(bag, tmp_path):
         (("--policy", "tymely"), "did you mean 'timely'"),
         (("--namespace", "elsewhere"), "in namespace 'elsewhere'"),
         (("--engine", "abacus"), "abacus"),
+        (("--json", "no/such/folder/out.json"), "cannot write no/such/folder/out.json"),
     ],
 )
 def test_replay_refuses_what_cannot_be(bag, arguments, words):

@@ -15,6 +15,8 @@ from timely_llm.command.app import app
 from timely_llm.command.bench_jobs import run_jobs
 from timely_llm.command.processes import Interrupt, Interrupted
 from timely_llm.evaluation import bench_bound, bench_cells, trace_file, workloads
+from timely_llm.evaluation.trace import Arrival, Task, Trace
+from timely_llm.utility import TimeUtility, Urgency
 
 KEYS = (
     *("engine", "workload", "policy", "load", "seed", "n", "utility_mean"),
@@ -107,7 +109,13 @@ def test_on_an_engine_twice_as_fast_a_workload_of_half_the_times_is_the_same(sma
         (("--preset", "rtx4090-lama3-8b"), "did you mean 'rtx4090-llama3-8b'"),
         (("--workload", "wid4"), "did you mean 'wid"),
         (("--workload", "wid2:robot=4"), "did you mean 'robots'"),
-        (("--workload", "wid2:robots=some"), "must be NAME=NUMBER"),
+        (("--workload", "wid2:robots"), "'robots': must be NAME=VALUE"),
+        (("--workload", "wid2:robots=some"), "robots is some: must be a whole number"),
+        (("--workload", "bursts:count=2.5"), "count is 2.5: must be a whole number"),
+        (("--workload", "semantic:at_once=0"), "at_once is 0: must be at least 1"),
+        (("--workload", "bursts:arm=perhaps"), "arm is perhaps: must be true or false"),
+        (("--workload", "elis:model=opt"), "model 'opt' is unknown"),
+        (("--workload", "wid1:rate=fast"), "rate is fast: must be a number"),
         (("--workload", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--load", "-1"), "must be above 0"),
         (("--seeds", "0"), "must be 1 to 1000"),
@@ -118,6 +126,9 @@ def test_on_an_engine_twice_as_fast_a_workload_of_half_the_times_is_the_same(sma
         (("--engine", "gpu"), "--engine"),
         (("--engine", "vllm", "--preset", "a100-qwen1.5-4b"), "real vLLM takes --model"),
         (("--engine", "vllm", "--bound"), "bounds need step times"),
+        (("--engine", "vllm", "--plan-overhead", "0.01"), "on real vLLM it is measured"),
+        (("--engine", "vllm", "--decision-overhead", "0.01"), "on real vLLM it is measured"),
+        (("--engine", "vllm", "--policies", "isrtf:oracle"), "knows the trace's answers"),
         (("--engine", "vllm", "--workload", "elis"), "writes plans for robots alone"),
         (("--policies", ","), "is empty"),
     ],
@@ -209,6 +220,19 @@ def test_policies_are_held_against_the_bound_and_the_exact_optimum(small, tmp_pa
     assert [question.burst for question in asked] == [0, 1]
     alone = sum(bench_bound.answer(q, bench_cells.Conditions()) for q in asked) / 5
     assert rows[2]["bound"] == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_burst_too_large_for_the_exact_search_has_a_bound(tmp_path):
+    """Two bursts of six long texts."""
+    words = tuple([" word"] * 99 + ["."])
+    utility = TimeUtility(1.0, -1.0, 1.0)
+    task = Task("story", "text", "x", words, utility, Urgency.NORMAL, prompt_tokens=20)
+    arrivals = [Arrival(at, f"r{at}{i}", task, ()) for at in (0.0, 40.0) for i in range(6)]
+    path = tmp_path / "stories.jsonl"
+    trace_file.write(Trace("stories", tuple(arrivals)), path)
+    asked = bench_bound.questions("rtx4090-llama3-8b", str(path), 1.0, 0, 6)
+    assert [question.burst for question in asked] == [0, 1]
+    assert all(0 < bench_bound.answer(q, bench_cells.Conditions()) <= 6 for q in asked)
 
 
 def test_the_paper_s_load_is_found_said_and_used(tmp_path):

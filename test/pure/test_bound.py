@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timely_llm import engine_presets
+from timely_llm import engine_presets, policies
 from timely_llm.cutting import TextKind
 from timely_llm.evaluation import workloads
 from timely_llm.evaluation.bound import groups, total_bound, upper_bound
@@ -169,7 +169,7 @@ def test_no_policy_exceeds_the_bound(load):
     trace = Trace(trace.name, trace.arrivals[:27])
     engine = engine_presets.get("rtx4090-llama3-8b")
     bound = upper_bound(trace, engine.latency, 6, kinds=KINDS, block_size=engine.block_size)
-    for policy in ("vllm", "vllm_stream", "fcfs", "edf", "timely"):
+    for policy in policies.names():
         run = simulate(trace, Setting(policy, engine, max_batch=6))
         mean = np.mean([outcome.utility for outcome in run.outcomes])
         assert mean <= bound + 1e-9, policy

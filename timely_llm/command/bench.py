@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from timely_llm.command.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
+from timely_llm.command.output_files import check_writable, make_folder
 
 if TYPE_CHECKING:
     from timely_llm.command.bench_runs import Plan, Results
@@ -126,14 +127,12 @@ def bench(
         scale = options.time_scale(time_scale)
     except options.BadOption as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error
-    if real and bound:
-        raise typer.BadParameter(
-            "bounds need step times as numbers: use --engine sim with a profile of the engine",
-            param_hint="--bound",
-        )
+    if real:
+        _check_real(bound, grid.policies, plan_overhead, decision_overhead)
     if record is not None and not real:
         raise typer.BadParameter("only --engine vllm has answers of its own", param_hint="--record")
-    _check_writable({"--json": json_file, "--record": record}, plots)
+    check_writable({"--json": json_file, "--record": record})
+    make_folder("--plots", plots)
     plan = Plan(grid, conditions, scale, real, jobs or os.cpu_count() or 1, bound, record)
     raise typer.Exit(_run(plan, json_file, plots))
 
@@ -149,16 +148,29 @@ def _model(model: str, preset: str) -> str:
     return model or str(share("models", "tiny_planner"))
 
 
-def _check_writable(files: Mapping[str, Path | None], plots: Path | None) -> None:
-    """Refuse files that cannot be written before anything runs."""
-    for option, file in files.items():
-        if file is not None and not os.access(file.absolute().parent, os.W_OK):
-            raise typer.BadParameter(f"cannot write {file}", param_hint=option)
-    if plots is not None:
-        try:
-            plots.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise typer.BadParameter(str(error), param_hint="--plots") from error
+def _check_real(
+    bound: bool, policies: Sequence[str], plan_overhead: float, decision_overhead: float
+) -> None:
+    """Refuse what a real engine cannot be given."""
+    if bound:
+        raise typer.BadParameter(
+            "bounds need step times as numbers: use --engine sim with a profile of the engine",
+            param_hint="--bound",
+        )
+    for option, value in {
+        "--plan-overhead": plan_overhead,
+        "--decision-overhead": decision_overhead,
+    }.items():
+        if value:
+            raise typer.BadParameter("on real vLLM it is measured", param_hint=option)
+    for name in policies:
+        policy, _, predictor = name.partition(":")
+        if predictor:
+            raise typer.BadParameter(
+                f"{name}: the {predictor} predictor knows the trace's answers, real vLLM writes "
+                f"its own: use {policy}",
+                param_hint="--policies",
+            )
 
 
 def _run(plan: Plan, json_file: Path | None, plots: Path | None) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from timely_llm.command.options import parameters
+from timely_llm.command.output_files import check_writable
 from timely_llm.paths import share
 
 LOG_WIDTH = 132  # characters of a table that no terminal limits
@@ -78,8 +78,7 @@ def demo(
         record=record,
     )
     _check_names(policy, pace)
-    if json_file is not None and not os.access(json_file.absolute().parent, os.W_OK):
-        raise typer.BadParameter(f"cannot write {json_file}", param_hint="--json")
+    check_writable({"--json": json_file})
     for name in {policy, BASELINE} if record is not None else ():
         if (record / name).exists():
             raise typer.BadParameter(f"{record / name} is there already", param_hint="--record")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from timely_llm.command.exit_status import EXIT_FAILED
+from timely_llm.command.output_files import check_writable
 from timely_llm.paths import share
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def profile(
         budget=budget,
         seed=seed,
     )
-    if not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
-        raise typer.BadParameter(f"cannot write {out}", param_hint="--out")
+    check_writable({"--out": out})
     from rich.console import Console
 
     from timely_llm.engine.base import EngineError

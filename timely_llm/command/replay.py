@@ -10,6 +10,7 @@ import typer
 
 from timely_llm.command.bench import EngineKind
 from timely_llm.command.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
+from timely_llm.command.output_files import check_writable
 
 if TYPE_CHECKING:
     from timely_llm.evaluation.recorded_compare import Replayed
@@ -52,6 +53,7 @@ def replay(
     from timely_llm.evaluation.recorded_compare import as_recorded, report_json
     from timely_llm.evaluation.recorded_replay import what_happened
 
+    check_writable({"--json": json_file})
     recording, recorded, costs = load(bag, namespace)
     chosen = _names(policies, recording)
     runs = [as_recorded(recording, what_happened(recorded))]
@@ -61,9 +63,11 @@ def replay(
     else:
         status = _real(recording, recorded, costs, chosen, max_batch, model, runs)
     report = report_json(recording, recorded, costs, runs)
+    if status:
+        report["partial"] = True
+    _print(report)
     if json_file is not None:
         json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    _print(report)
     raise typer.Exit(status)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from timely_llm.cutting import TextKind
 from timely_llm.evaluation.bench import Conditions
 from timely_llm.evaluation.bench_cells import engine_of, stretched, trace_of
-from timely_llm.evaluation.bound import upper_bound
+from timely_llm.evaluation.bound import total_bound, upper_bound
 from timely_llm.evaluation.engine_costs import EngineCosts, works_of
-from timely_llm.evaluation.exact import MAX_GOALS, exact
+from timely_llm.evaluation.exact import MAX_GOALS, TooLarge, exact
 from timely_llm.evaluation.tasks import skill_sets
 from timely_llm.evaluation.text_tasks import TEXT_KINDS
 from timely_llm.evaluation.trace import Arrival, Trace
@@ -26,7 +26,7 @@ GAP = 20.0  # s at load 1 without an arrival: what is computed before is over
 @dataclass(frozen=True, slots=True)
 class Question:
     """How much utility the goals of one trace can have: of all of them at once (``burst`` None), or
-    exactly, of one burst."""
+    of one burst, exactly where the search for it is not too large."""
 
     engine: str
     workload: str
@@ -62,13 +62,13 @@ def answer(question: Question, conditions: Conditions) -> float:
             cut=conditions.cut,
         )
         return mean * len(trace.arrivals)
-    return exact(
-        works_of(bursts(trace, question.load)[question.burst], kinds()),
-        EngineCosts.of(latency, question.max_batch),
-        question.max_batch,
-        network=conditions.network,
-        cut_at=trace.arrivals[-1].at + conditions.cut,
-    )
+    works = works_of(bursts(trace, question.load)[question.burst], kinds())
+    costs = EngineCosts.of(latency, question.max_batch)
+    ends = {"network": conditions.network, "cut_at": trace.arrivals[-1].at + conditions.cut}
+    try:
+        return exact(works, costs, question.max_batch, **ends)
+    except TooLarge:  # few goals, but of long answers
+        return total_bound(works, costs, question.max_batch, **ends)
 
 
 def bursts(trace: Trace, load: float) -> list[tuple[Arrival, ...]]:

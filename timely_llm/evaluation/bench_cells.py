@@ -34,12 +34,11 @@ def trace_of(workload: str, seed: int, load: float = 1.0) -> Trace:
     return workloads.make(name, seed=seed, load=load, **dict(map(_option, options)))
 
 
-def _option(text: str) -> tuple[str, int | float]:
+def _option(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
-    try:
-        return name, float(value) if "." in value else int(value)
-    except ValueError:
-        raise ValueError(f"{text!r}: must be NAME=NUMBER") from None
+    if not sign:
+        raise ValueError(f"{text!r}: must be NAME=VALUE")
+    return name, value
 
 
 @cache

@@ -123,6 +123,7 @@ class RealReplay(Replay):
             ack_timeout=_NEVER,
             heartbeat_timeout=_NEVER,
             first_report_timeout=_NEVER,
+            overload="refuse" if self.setting.refusals else "late",
         )
         sessions = itertools.count(1)
         planner = Planner(

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import random
 from collections.abc import Callable, Iterable, Sequence
+from typing import get_args
 
 from timely_llm.evaluation import arrivals as times
 from timely_llm.evaluation import text_workloads as texts
@@ -22,6 +23,8 @@ __all__ = ["make", "names", "scale"]
 DRONE_TASKS = range(8)  # ids of LRTrace; Table 3 counts them from 1
 ARM_TASKS = range(8, 11)
 _LRTRACE = "TimelyLLM, section 6"
+
+_YES_OR_NO = {"true": True, "1": True, "false": False, "0": False}
 
 Maker = Callable[..., Trace]
 
@@ -130,20 +133,44 @@ def make(name: str, seed: int = 0, load: float = 1.0, **options) -> Trace:
     """A workload's trace; the same arguments, the same trace.
 
     ``load`` divides inter-arrival times, see ``scale``. ``robots=n`` shares n robots in turn; what
-    else a workload takes stands in its function. ``ValueError`` for an unknown name or option, with
-    the nearest known one, and for a workload without a task.
+    else a workload takes stands in its function. Options are values or the texts of values.
+    ``ValueError`` for an unknown name or option, with the nearest known one, for a value that does
+    not fit, and for a workload without a task.
     """
     if name not in WORKLOADS:
         raise ValueError(_unknown("workload", name, WORKLOADS))
     maker = WORKLOADS[name]
-    known = [*inspect.signature(maker).parameters][1:]
+    _, *known = inspect.signature(maker, eval_str=True).parameters.values()
+    kinds = {parameter.name: parameter.annotation for parameter in known}
     for option in options:
-        if option not in known:
-            raise ValueError(_unknown(f"option of {name}", option, known))
-    trace = scale(maker(seed, **options), load)
+        if option not in kinds:
+            raise ValueError(_unknown(f"option of {name}", option, kinds))
+    fitting = {option: _value(option, value, kinds[option]) for option, value in options.items()}
+    trace = scale(maker(seed, **fitting), load)
     if not trace.arrivals:
         raise ValueError(f"workload {name} with seed {seed} has no task")
     return trace
+
+
+def _value(option: str, value: object, kind: object) -> object:
+    """``value``, or what it is the text of, as an option of this kind takes it."""
+    kinds = get_args(kind) or (kind,)
+    text = str(value)
+    if bool in kinds:
+        if text.lower() in _YES_OR_NO:
+            return _YES_OR_NO[text.lower()]
+        raise ValueError(f"{option} is {text}: must be true or false")
+    if str in kinds:
+        return text
+    number = float if float in kinds else int
+    try:
+        found = number(text)
+    except ValueError:
+        words = "a number" if number is float else "a whole number"
+        raise ValueError(f"{option} is {text}: must be {words}") from None
+    if number is int and found < 1:
+        raise ValueError(f"{option} is {text}: must be at least 1")
+    return found
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@
 counts as the paper's real-time tasks, machine control and navigation planning: 20 tokens/s.
 
 *Selection* (Algorithm 2): tasks by falling r, while a period in which each gets its v tokens takes
-no longer than 1 s. With the selected ones sorted by falling v (Eq. 7, indices from 0 to b):
+less than 1 s. With the selected ones sorted by falling v (Eq. 7, indices from 0 to b):
 
     T_period = v_b l(b+1) + sum_{j=0}^{b-1} (v_j - v_{j+1}) l(j+1)
 

@@ -180,3 +180,16 @@ class Llama(nn.Module):
             else:
                 weights[name] = value
         return {f"model.{k}": v.to(dtype).contiguous() for k, v in weights.items()}
+
+    @torch.no_grad()
+    def load(self, weights: dict[str, Tensor]) -> None:
+        """Take over the weights of a checkpoint, as ``export`` names them; a ``RuntimeError`` where
+        their shapes are not this model's."""
+        own: dict[str, Tensor] = {}
+        for name in self.state_dict():
+            parts = [f"model.{name}"]
+            for fused, names in _FUSED.items():
+                if fused in name:
+                    parts = [f"model.{name.replace(fused, n)}" for n in names]
+            own[name] = torch.cat([weights[part] for part in parts])
+        self.load_state_dict(own)
