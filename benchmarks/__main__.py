@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+JSON = Path("build", "benchmarks.json")
 BENCHMARKS = (
     "first_segment",
     "segmenting",
@@ -20,12 +21,13 @@ BENCHMARKS = (
     "simulator_speed",
     "prefill_fit",
     "learned_times",
+    "ablation",
 )
 
 
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"of {', '.join(BENCHMARKS)}")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="write all numbers")] = None,
+    json_file: Annotated[Path, typer.Option("--json", help="all numbers")] = JSON,
     quick: Annotated[
         bool, typer.Option(help="a tenth of the samples, to see that it runs")
     ] = False,
@@ -39,10 +41,11 @@ def main(
         samples = module.run.__defaults__[0]
         reports[name] = module.run(samples // 10 if quick else samples)
         reports[name].show(console)
-    if json_file is not None:
-        machine = {"machine": platform.processor(), "system": platform.platform()}
-        figures = {name: report.as_json() for name, report in reports.items()}
-        json_file.write_text(json.dumps(machine | figures, indent=1))
+    machine = {"machine": platform.processor(), "system": platform.platform()}
+    figures = {name: report.as_json() for name, report in reports.items()}
+    json_file.parent.mkdir(parents=True, exist_ok=True)
+    json_file.write_text(json.dumps(machine | figures, indent=1))
+    console.print(f"all numbers: {json_file}")
     missed = [f for report in reports.values() for f in report.figures if f.met is False]
     sys.exit(1 if missed else 0)
 

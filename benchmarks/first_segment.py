@@ -9,7 +9,7 @@ import time
 from benchmarks.domain import separate
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import bundled_model, running
-from benchmarks.stats import difference, summary
+from benchmarks.stats import difference, milliseconds, summary
 
 TARGET = 5e-3  # s
 KIND = "tello"
@@ -32,8 +32,8 @@ def run(pairs: int = 200) -> Report:
     same = difference(times["A'"], times["A"])
     bare, ros = summary(times["A"]), summary(times["B"])
     figures = [
-        Figure("bare engine: median, mean, p99", _milliseconds(bare)),
-        Figure("through ROS: median, mean, p99", _milliseconds(ros)),
+        Figure("bare engine: median, mean, p99", milliseconds(bare)),
+        Figure("through ROS: median, mean, p99", milliseconds(ros)),
         Figure("A/A: median difference, ms", str(_in_ms(same))),
         Figure(
             "through ROS over the bare engine, ms",
@@ -43,10 +43,6 @@ def run(pairs: int = 200) -> Report:
         ),
     ]
     return Report(f"First segment at the robot: {pairs} triples", figures, {"times_s": times})
-
-
-def _milliseconds(sample) -> str:
-    return ", ".join(f"{v * 1e3:.2f}" for v in (sample.median, sample.mean, sample.p99)) + " ms"
 
 
 def _in_ms(interval):

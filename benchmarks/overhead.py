@@ -10,7 +10,7 @@ import threading
 from benchmarks.domain import separate
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import bundled_model
-from benchmarks.stats import summary
+from benchmarks.stats import difference, summary
 
 ROBOTS = 16
 TARGET = 0.2e-3  # s
@@ -57,6 +57,9 @@ def run(goals: int = 10) -> Report:
     accepted = summary(json.loads(printed[0]))
     full = [(step, own) for live, step, own in samples if live == ROBOTS]
     steps, own = summary([step for step, _ in full]), summary([own for _, own in full])
+    shares = [share * 1e3 for _, share in full]
+    half = len(shares) // 2
+    same = difference(shares[1::2][:half], shares[::2][:half])
     figures = [
         Figure("engine steps with 16 live generations", f"{own.count} of {len(samples)}"),
         Figure("engine step, median", f"{steps.median * 1e3:.3f} ms"),
@@ -67,6 +70,7 @@ def run(goals: int = 10) -> Report:
             own.mean <= TARGET,
         ),
         Figure("our own share, median", f"{own.median * 1e3:.3f} ms"),
+        Figure("A/A: odd steps over even ones, median, ms", str(same)),
         Figure("our own share, p99", f"{own.p99 * 1e3:.3f} ms"),
         Figure(
             "goal accepted while the engine is busy: median, p99",

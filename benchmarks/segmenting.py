@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import Bench, bundled_model, running
-from benchmarks.stats import ratio, summary
+from benchmarks.stats import milliseconds, ratio, summary
 
 TARGET = 1.02
 INSTRUCTION = (
@@ -34,7 +34,8 @@ def run(pairs: int = 200) -> Report:
     texts = {text for _, text, _, _ in plans.values()}
     figures = [
         Figure("plan, segments", f"{plans['B'][1]!r}, {plans['B'][3]}"),
-        Figure("not segmented, median", f"{summary(times['A']).median * 1e3:.2f} ms"),
+        Figure("not segmented: median, mean, p99", milliseconds(summary(times["A"]))),
+        Figure("segmented: median, mean, p99", milliseconds(summary(times["B"]))),
         Figure("A/A: not segmented over itself", str(same)),
         Figure(
             "segmented over not segmented",

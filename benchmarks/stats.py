@@ -33,6 +33,11 @@ class Summary:
     p99: float
 
 
+def milliseconds(found: Summary) -> str:
+    """Median, mean and p99 of times in s."""
+    return ", ".join(f"{v * 1e3:.2f}" for v in (found.median, found.mean, found.p99)) + " ms"
+
+
 def summary(sample: Sequence[float]) -> Summary:
     values = np.asarray(sample, dtype=float)
     return Summary(

@@ -22,6 +22,7 @@ from timely_llm.skills import Value
 State = ExecutionState
 STOPPED = "stopped"  # until ``on_rearm``; IDLE carries it as its error
 PLANNER_LOST = "planner lost"
+ENDS = "the robot node ends"
 
 
 class RobotExecutor:
@@ -40,6 +41,7 @@ class RobotExecutor:
         self.timing = timing or Timing()
         self.stopped = False
         self.lost = False  # the planner of this session is
+        self.closed = False  # the adapter is: nothing moves any more
         self._ask = ask
         self._delivery = Delivery()
         self._reports = Reports()
@@ -68,6 +70,8 @@ class RobotExecutor:
 
     def new_session(self, session: int, now: float, planner: str = "") -> list[Execution]:
         """Registered with the planner of instance ``planner``; a plan of before is over."""
+        if self.closed:
+            return []
         if self._plan:
             self._drop("registered again", now)
         self._reports.session, self._planner, self._heard = session, planner, now
@@ -92,6 +96,8 @@ class RobotExecutor:
             return self.on_stop(now)
         current = self._plan.plan_id if self._plan else None
         refusal = STOPPED if self.stopped else PLANNER_LOST if self.lost else ""
+        if self.closed:
+            refusal = ENDS
         match self._delivery.judge(segment, self._reports.session, current, refusal):
             case Reject(reason):
                 self._refuse(segment, State.REJECTED, reason, now)
@@ -118,6 +124,8 @@ class RobotExecutor:
 
     def on_stop(self, now: float) -> list[Execution]:
         """Halt, drop everything, refuse plans until ``on_rearm``. Needs no planner."""
+        if self.closed:
+            return []
         self.stopped = True
         self._drop(STOPPED, now)
         if self.lost:  # a stop does not keep a drone in the air for ever
@@ -127,6 +135,8 @@ class RobotExecutor:
 
     def on_rearm(self, now: float) -> list[Execution]:
         """Take plans again; nothing that was dropped comes back."""
+        if self.closed:
+            return []
         self.stopped = False
         self._notify(Notice.REARMED, now)
         self._idle(now)
@@ -134,6 +144,8 @@ class RobotExecutor:
 
     def tick(self, now: float) -> list[Execution]:
         """Progress, time limits and heartbeat. Due at ``next_wake``; harmless at any time."""
+        if self.closed:
+            return []
         registered = self._reports.session is not None
         if registered and not self.lost and now >= self._heard + self.timing.planner_timeout:
             self._lose(now)
@@ -145,8 +157,9 @@ class RobotExecutor:
         return self._reports.flush()
 
     def shutdown(self, now: float) -> list[Execution]:
-        """The node ends: halt, and the plan is over."""
-        self._drop("the robot node ends", now)
+        """The node ends: halt, and the plan is over. What comes afterwards moves nothing."""
+        self._drop(ENDS, now)
+        self.closed = True
         guarded(self.adapter.close, now)
         return self._reports.flush()
 

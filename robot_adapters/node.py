@@ -146,7 +146,7 @@ class RobotNode(Node):
             message = to_ros(report)
             message.stamp = stamp
             self._executions.publish(message)
-        if self.done.done():
+        if self._robot.closed:
             return
         now = self._now()
         wakes = [self._robot.next_wake(now)]
@@ -218,7 +218,7 @@ class RobotNode(Node):
         future.add_done_callback(lambda answered: self._on_registered(number, answered.result()))
 
     def _on_registered(self, number: int, response: RegisterRobot.Response) -> None:
-        if self.done.done():
+        if self._robot.closed:
             return
         now = self._now()
         if response.error_code == values.ErrorCode.NONE:

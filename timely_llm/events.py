@@ -92,9 +92,10 @@ class AskProbe:
 
 @dataclass(frozen=True, slots=True)
 class Deactivate:
-    """End every goal with ``PLANNER_INACTIVE``; robots stand still."""
+    """End every goal with ``code``; robots stand still."""
 
     reason: str = "the planner was deactivated"
+    code: ErrorCode = ErrorCode.PLANNER_INACTIVE
 
 
 @dataclass(frozen=True, slots=True)

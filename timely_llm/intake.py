@@ -49,11 +49,11 @@ def deactivate(plans: Plans, event: ev.Deactivate, now: float) -> None:
     plans.active = False
     for robot in plans.fleet:
         for plan in list(robot.queue):
-            plans.end(plan, ErrorCode.PLANNER_INACTIVE, event.reason, now)
-    probes.end_all(plans, ErrorCode.PLANNER_INACTIVE, event.reason)
+            plans.end(plan, event.code, event.reason, now)
+    probes.end_all(plans, event.code, event.reason)
     for plan in list(plans.live.values()):
-        plans.stop(plan, ErrorCode.PLANNER_INACTIVE, event.reason, now)
-        plans.end(plan, plan.code or ErrorCode.PLANNER_INACTIVE, plan.error or event.reason, now)
+        plans.stop(plan, event.code, event.reason, now)
+        plans.end(plan, plan.code or event.code, plan.error or event.reason, now)
 
 
 def activate(plans: Plans, event: ev.Activate, now: float) -> None:

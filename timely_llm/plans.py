@@ -146,6 +146,11 @@ class Plans:
             self._request(plan, robot)
         except EngineDead as error:
             return ErrorCode.ENGINE_FAILED, str(error)
+        except PromptTooLong as error:
+            goal = plan.goal
+            lengths = f"instruction ({len(goal.instruction)} characters)"
+            lengths += f" and scene ({len(goal.scene)} characters)"
+            return ErrorCode.INVALID_GOAL, f"{lengths} are too long: {error}"
         except (TemplateError, EngineError) as error:
             return ErrorCode.INVALID_GOAL, str(error)
         plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
@@ -254,6 +259,10 @@ class Plans:
         if plan.unsent or robot is None or not robot.alive:
             self.end(plan, code, error, now)
             return
+        if tell and not robot.spoke:  # nothing has reached it yet, and nothing is to
+            self.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
+            self.end(plan, code, error, now)
+            return
         plan.move(Move.STOP)
         plan.code, plan.error = code, error
         plan.stop_deadline = now + self.config.stop_timeout
@@ -281,6 +290,7 @@ class Plans:
     def _released(self, robot: Robot, plan: Generation, now: float) -> None:
         if plan in robot.queue:
             robot.queue.remove(plan)
+            self._tell_places(robot, now)
             return
         if robot.current is not plan:
             return
@@ -296,3 +306,9 @@ class Plans:
         while robot.queue and robot.current is None and robot.alive and not robot.stopped:
             robot.current = plan = robot.queue.popleft()
             self.start(plan, robot, now)
+            self._tell_places(robot, now)
+
+    def _tell_places(self, robot: Robot, now: float) -> None:
+        """Everyone in the robot's queue has moved up."""
+        for place, waiting in enumerate(robot.queue, 1):
+            self.feedback(waiting, now, position=place)

@@ -44,7 +44,8 @@ def register_robot(plans: Plans, event: ev.RegisterRobot, now: float) -> None:
     if old is not None:
         robot.queue, robot.stopped = old.queue, old.stopped
         _release_pin(plans, old)
-        if old.stop_sent is not None:
+        another = old.instance != event.instance  # a new process knows of no stop
+        if old.stop_sent is not None or (old.stopped and another):
             reports.send_stop(plans, robot, now)
     plans.robots_changed()
     plans.next(robot, now)

@@ -115,3 +115,20 @@ def test_the_end_of_the_node_halts(desk: Desk) -> None:
     desk.take(desk.executor.shutdown(1.0))
     assert desk.told() == ["ABORTED go(5): the robot node ends", "IDLE"]
     assert desk.robot.log[2:] == ["1 halt", "1 close"]
+
+
+def test_nothing_moves_after_the_end_of_the_node(desk: Desk) -> None:
+    """Segments, answers and sessions may still come while the planner is told goodbye."""
+    desk.take(desk.executor.shutdown(1.0))
+    desk.told(), desk.robot.log.clear()
+    desk.send(0, "go(5)")
+    assert desk.told() == ["REJECTED: the robot node ends"]
+    for late in (
+        desk.executor.tick(1.1),
+        desk.executor.on_stop(1.2),
+        desk.executor.on_rearm(1.3),
+        desk.executor.new_session(9, 1.4),
+    ):
+        assert late == []
+    desk.send(0, "go(5)", plan=B)
+    assert desk.robot.log == []

@@ -161,8 +161,20 @@ def test_queued_goals_go_in_order_and_know_their_place():
     run.finish()
     starts = [run.story(plan, kinds="STARTED")[0] for plan in ids]
     assert starts == sorted(starts)
-    places = [f.queue_position for _, f in run.feedback if f.state.name == "QUEUED"]
-    assert places == [1, 2, 3]
+    places = {plan: [] for plan in ids}
+    for _, told in run.feedback:
+        if told.state.name == "QUEUED":
+            places[told.plan_id].append(told.queue_position)
+    assert list(places.values()) == [[], [1], [2, 1], [3, 2, 1]]
+
+
+def test_whoever_leaves_the_queue_lets_the_others_move_up():
+    run = sim()
+    ids = [run.goal("r1", "long", at=1.0 + n / 100) for n in range(4)]
+    run.cancel(ids[1], at=1.5)
+    run.run(1.6)
+    last = {f.plan_id: f.queue_position for _, f in run.feedback if f.state.name == "QUEUED"}
+    assert (last[ids[2]], last[ids[3]]) == (1, 2)
 
 
 def test_more_goals_than_may_wait_are_refused():
@@ -411,6 +423,18 @@ def test_cancel_of_a_goal_that_has_ended_or_never_was_is_nothing():
     run.cancel("e" * 32, at=10.0)
     run.run(11.0)
     assert len(run.log) == log
+
+
+def test_a_goal_canceled_before_its_robot_has_spoken_ends_at_once():
+    """Its segments still wait for the robot, and never reach it."""
+    run = sim(config=PlannerConfig(network=NETWORK, first_report_timeout=6.0))
+    run.at(0.001, lambda: setattr(run.robots["r1"], "mute", True))
+    plan = run.goal("r1", "long", at=1.0)
+    run.cancel(plan, at=2.0)
+    run.run(until=2.1)
+    assert run.story(plan)[-1] == "2.000 ENDED CANCELED"
+    assert run.result(plan).error_msg == "canceled by the client"
+    assert [line for line in run.commands("r1") if "CANCEL" in line] == ["2.000 CANCEL"]
 
 
 def test_a_lost_abort_is_made_up_for_by_the_next_heartbeat():

@@ -74,6 +74,7 @@ def test_a_goal_that_never_fits_beside_the_fixed_prompts_is_refused():
     result = run.result(plan)
     assert result.error_code is ErrorCode.INVALID_GOAL
     assert result.error_msg == (
+        "instruction (12 characters) and scene (0 characters) are too long: "
         "prompt of 18 tokens and max_tokens 40 need 14 KV blocks: there are 13 beside the robots' "
         "fixed prompts"
     )

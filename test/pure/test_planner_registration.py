@@ -193,6 +193,20 @@ def test_a_latched_stop_outlives_a_new_session():
     assert run.result(taken).error_code is ErrorCode.NONE
 
 
+def test_a_latched_stop_outlives_the_robot_s_process():
+    run = FleetSim(PLANS)
+    run.add_robot("r1")
+    run.ask(lambda t: ev.StopRobots(t, "r1"), at=1.0)
+    run.restart_robot("r1", 10.0)
+    refused = run.goal("r1", "short", at=30.0)
+    run.at(31.0, lambda: run.act("r1", 32.0, RobotExecutor.on_rearm))
+    taken = run.goal("r1", "short", at=33.0)
+    run.finish()
+    assert len([line for line in run.commands("r1") if "STOP" in line]) == 2
+    assert run.story(refused)[-1] == "30.000 REFUSED ROBOT_STOPPED"
+    assert run.result(taken).error_code is ErrorCode.NONE
+
+
 def test_a_stop_not_yet_confirmed_reaches_the_new_session():
     run = FleetSim(PLANS)
     run.add_robot("r1")

@@ -25,11 +25,13 @@ from timely_llm.msg import Execution, PlanEvent, RobotList, Segment
 from timely_llm.ros.conversions import event_from_ros, from_ros, instance_to_ros
 from timely_llm.srv import ListRobots, RegisterRobot, StopRobot
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 LIMIT = 60.0  # s; nothing here takes that long, unless it never comes
 MAINS = {
     "planner": "timely_llm.ros.planner_node",
     "robot": "robot_adapters.node",
+    "breaking_planner": "breaking_planner",
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -38,7 +40,8 @@ class Process:
     """One node; its output lies in a file."""
 
     def __init__(self, kind: str, log: Path, /, *remaps: str, **parameters: Any) -> None:
-        start = f"import sys; from {MAINS[kind]} import main; sys.exit(main())"
+        start = f"import sys; sys.path.append({str(HERE)!r}); from {MAINS[kind]} import main"
+        start += "; sys.exit(main())"
         command = [sys.executable, "-c", start, "--ros-args"]
         for name, value in parameters.items():
             command += ["-p", f"{name.replace('__', '.')}:={_text(value)}"]

@@ -218,6 +218,7 @@ def test_no_planner_is_said_with_namespace_and_domain(run, domain: int, argument
         (("plan", "drone_1", "go", "--on-failure", "retry"), "'abort', 'replan'"),
         (("plan", "drone_1", "go", "--max-replans", "-1"), "for '--max-replans'"),
         (("serve", "--param", "policy"), "'policy': must be NAME:=VALUE"),
+        (("serve", "--param", 'sampling:={"top_k": 3'), "while parsing a flow mapping"),
         (("demo", "--policy", "timly"), "did you mean 'timely'?"),
         (("demo", "--pace", "fast"), "'fast' is unknown (known: none, rtx4090-llama3-8b, "),
         (("demo", "--fleet", "/nowhere.yaml"), "does not exist"),

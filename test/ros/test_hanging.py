@@ -60,6 +60,24 @@ def test_a_robot_that_hangs_in_mid_skill_and_goes_on_is_stopped(start, client: C
     assert len(own) <= 2  # that one, and the next if it ended while all was hanging
 
 
+@pytest.mark.parametrize("way", ["hang", "raise"])
+def test_an_engine_that_breaks_ends_every_goal_and_the_node(
+    start, client: Client, monkeypatch, way: str
+) -> None:
+    """One goal is being written or executed, one waits behind it."""
+    monkeypatch.setenv("BREAK", way)
+    planner = start("breaking_planner", engine_timeout=2.0, **SIMULATED, **QUICK)
+    start("robot", robot_id="d1", **ROBOT)
+    client.wait_for_robots("d1")
+    goals = [client.goal("d1", "wait long") for _ in range(2)]
+    for goal in goals:
+        code, result = goal.result()
+        assert code is ErrorCode.ENGINE_FAILED
+        assert "the engine failed: " in result.error_msg
+    assert planner.wait() == 1
+    assert "the engine failed: " in planner.output()
+
+
 def test_a_planner_that_hangs_and_goes_on_ends_its_goals(start, client: Client) -> None:
     planner = start("planner", **SIMULATED, **QUICK)
     start("robot", robot_id="d1", **ROBOT)

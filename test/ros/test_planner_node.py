@@ -300,6 +300,12 @@ def test_a_robot_id_that_is_no_ros_name_is_refused(flying: Client) -> None:
     assert flying.register("robot one", robot_namespace="/robot_one").error_code == 0
 
 
+def test_a_robot_without_an_instance_is_refused(flying: Client) -> None:
+    response = flying.register("d3", instance="00" * 16)
+    assert response.error_code == ErrorCode.INVALID_GOAL
+    assert response.error_msg.startswith("instance: must be 16 random bytes")
+
+
 def test_a_burst_of_goals_loses_none(flying: Client) -> None:
     goals = flying.goals_at_once("d9", "wait a little", 40)
     assert [goal.result()[0] for goal in goals] == [ErrorCode.UNKNOWN_ROBOT] * 40

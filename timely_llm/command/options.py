@@ -23,6 +23,10 @@ def parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:
         name, sign, text = item.partition(":=")
         if not sign:
             raise typer.BadParameter(f"{item!r}: must be NAME:=VALUE", param_hint="--param")
-        value = yaml.safe_load(text)
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            words = " ".join(str(error).split())
+            raise typer.BadParameter(f"{item!r}: {words}", param_hint="--param") from error
         found[name] = text if value is None or isinstance(value, dict) else value
     return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from timely_llm import events as ev
+from timely_llm.messages import ErrorCode
 from timely_llm.planner import Counts, Planner, Turn
 
 _IDLE_WAIT = 0.5  # s; with simulated time the wall clock says nothing about when to wake
@@ -25,6 +26,24 @@ class Snapshot:
     counts: Counts = field(default_factory=Counts)
     step_time: float = 0.0
     overhead: float = 0.0
+
+
+class Watch:
+    """Whether a loop still turns, by looks at how often it has turned. A time in which nobody
+    looked counts for one ``period``: then this process hung itself, or was stopped. Times in s."""
+
+    def __init__(self, limit: float, period: float) -> None:
+        self._limit, self._period = limit, period
+        self._turns, self._looked, self._silent = -1, 0.0, 0.0
+
+    def look(self, turns: int, now: float) -> bool:
+        """True: it has not turned for longer than the limit."""
+        if turns != self._turns:
+            self._turns, self._silent = turns, 0.0
+        else:
+            self._silent += min(now - self._looked, 2.0 * self._period)
+        self._looked = now
+        return self._silent > self._limit
 
 
 _Received = tuple[float, ev.Event] | None  # when, s, and what; None ends the loop
@@ -55,6 +74,7 @@ class EngineThread(threading.Thread):
         self._step_times: deque[float] = deque(maxlen=100)
         self._overheads: deque[float] = deque(maxlen=100)
         self._shown = 0.0
+        self.turns = 0  # of the loop so far; an engine whose step does not end adds none
         self.snapshot = Snapshot()
 
     def put(self, event: ev.Event) -> None:
@@ -96,6 +116,7 @@ class EngineThread(threading.Thread):
                     return
                 at, event = received
                 self._carry_out(planner.handle(event, at), False)
+            self.turns += 1
             begun = time.perf_counter()
             turn = planner.run_once(self._clock())
             self._carry_out(turn.commands, not turn.busy)
@@ -139,6 +160,7 @@ class EngineThread(threading.Thread):
     def _give_up(self, planner: Planner, error: BaseException) -> None:
         words = f"the engine failed: {error}"
         try:
-            self._carry_out(planner.handle(ev.Deactivate(words), self._clock()), True)
+            event = ev.Deactivate(words, ErrorCode.ENGINE_FAILED)
+            self._carry_out(planner.handle(event, self._clock()), True)
         finally:
             self._failed(error)

@@ -64,6 +64,14 @@ class Outlets:
             elif segment.session == outlet.session:
                 outlet.send(segment)
 
+    def cancel(self, robot_id: str, plan_id: str) -> None:
+        """Tell the robot to drop the plan, whatever it has of it."""
+        with self._lock:
+            outlet = self._outlets.get(robot_id)
+            if outlet is not None:
+                cancel = values.SegmentCommand.CANCEL
+                outlet.send(values.Segment(outlet.session, plan_id, 0, cancel))
+
     def drain(self, timeout: float) -> None:
         """Wait, at most ``timeout`` s, until every robot has what was sent to it: what a process
         has published and nobody has acknowledged is lost when the process ends."""

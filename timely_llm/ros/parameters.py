@@ -46,6 +46,9 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "stop_timeout": Parameter(5.0, "a robot must confirm a stop within, s", (0.01, 3600.0)),
     "probe_timeout": Parameter(5.0, "the model must answer a probe within, s", (0.01, 3600.0)),
+    "engine_timeout": Parameter(
+        60.0, "an engine step that takes longer is a failure of the engine, s", (2.0, 3600.0)
+    ),
     "overload": Parameter(
         "late", "goals that would be worth nothing when answered: late (served) or refuse"
     ),

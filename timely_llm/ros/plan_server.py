@@ -41,9 +41,9 @@ class PlanServer:
         )
 
     @property
-    def live(self) -> tuple[str, ...]:
-        """Plan ids of the goals that have no result yet."""
-        return tuple(self._goals)
+    def live(self) -> tuple[tuple[str, str], ...]:
+        """Plan id and robot id of the goals that have no result yet."""
+        return tuple((name, handle.request.robot_id) for name, (handle, _) in self._goals.items())
 
     def feedback(self, feedback: values.PlanFeedback) -> None:
         """Tell the goal's client how far it is."""

@@ -27,7 +27,7 @@ from timely_llm.planner import Planner
 from timely_llm.ros.building import config_text, make_planner
 from timely_llm.ros.conversions import event_to_ros, robots_to_ros, time_to_ros, to_ros
 from timely_llm.ros.declare import declare, refuse_unknown
-from timely_llm.ros.engine_thread import EngineThread
+from timely_llm.ros.engine_thread import EngineThread, Watch
 from timely_llm.ros.live_page import open_page
 from timely_llm.ros.outlets import Outlets
 from timely_llm.ros.parameters import PARAMETERS
@@ -65,6 +65,8 @@ class PlannerNode(LifecycleNode):
         self._thread: EngineThread | None = None
         self._planner: Planner | None = None
         self._active = False
+        self._watch = Watch(self.parameters["engine_timeout"], self.parameters["status_period"])
+        self._hangs = False  # the engine does, and is not waited for
         self._time, self._time_lock = SteadyTime(), threading.Lock()
         self._outbox: deque[ev.Command] = deque()
         self._outbox_lock = threading.Lock()
@@ -173,7 +175,7 @@ class PlannerNode(LifecycleNode):
         if self._thread is not None:
             self._thread.put(ev.Deactivate(words))
             self._thread.stop()
-            self._thread.join()
+            self._thread.join(self.parameters["engine_timeout"])
 
     def finish(self) -> None:
         """End all goals with a result, then complete ``done``; from any thread."""
@@ -197,12 +199,26 @@ class PlannerNode(LifecycleNode):
         self._times.finish(times.learned() if times is not None and times.changes else None)
 
     def _leave_nothing_open(self) -> None:
-        """The engine's thread has ended: what reached it too late is answered here."""
+        """The engine's thread has ended, or is given up: what it left, or what reached it too late,
+        is answered here."""
         self._flush()
-        words = "the planner has ended"
-        for plan_id in self._plans.live:
-            self._plans.end(PlanResult(plan_id, ErrorCode.PLANNER_INACTIVE, words))
+        code, words = ErrorCode.PLANNER_INACTIVE, "the planner has ended"
+        if self._hangs:
+            code, words = ErrorCode.ENGINE_FAILED, "the engine failed: its step does not end"
+        for plan_id, robot_id in self._plans.live:
+            if self._hangs:
+                self._outlets.cancel(robot_id, plan_id)
+            self._plans.end(PlanResult(plan_id, code, words))
         self._requests.abandon(words)
+
+    def _look_after_engine(self) -> None:
+        """Give up an engine whose step does not end: nobody would be told anything any more."""
+        if self._thread is None or self._hangs:
+            return
+        if self._watch.look(self._thread.turns, time.monotonic()):
+            self._hangs = True
+            limit = self.parameters["engine_timeout"]
+            self._engine_failed(TimeoutError(f"its step has not ended for {limit:g} s"))
 
     # Between the executor and the engine's thread.
 
@@ -236,6 +252,8 @@ class PlannerNode(LifecycleNode):
         makes the step longer. Events and feedback, which hold nobody up, are handed over when the
         engine rests, together with what somebody waits for, or after ``_HELD``.
         """
+        if self._hangs:
+            return  # it goes on after all: its goals have ended
         kept = []
         awaited = rests
         for command in commands:
@@ -276,7 +294,8 @@ class PlannerNode(LifecycleNode):
         self._page.robots(robots)
 
     def _publish_status(self) -> None:
-        if self._thread is None:
+        self._look_after_engine()
+        if self._thread is None or self._hangs:
             return
         info, policy = self._planner.engine.info, self.parameters["policy"]
         snapshot, instance = self._thread.snapshot, self._requests.instance

@@ -77,6 +77,10 @@ class Services:
             response.error_code = int(ErrorCode.INVALID_GOAL)
             response.error_msg = f"robot_namespace {namespace!r}: {error}".replace("\n", " ")
             return response
+        if not any(request.instance):
+            response.error_code = int(ErrorCode.INVALID_GOAL)
+            response.error_msg = "instance: must be 16 random bytes, not zeros: it tells a restart"
+            return response
         answer = await self._ask(
             lambda ticket: ev.RegisterRobot(
                 ticket,
