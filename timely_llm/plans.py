@@ -147,10 +147,7 @@ class Plans:
         except EngineDead as error:
             return ErrorCode.ENGINE_FAILED, str(error)
         except PromptTooLong as error:
-            goal = plan.goal
-            lengths = f"instruction ({len(goal.instruction)} characters)"
-            lengths += f" and scene ({len(goal.scene)} characters)"
-            return ErrorCode.INVALID_GOAL, f"{lengths} are too long: {error}"
+            return ErrorCode.INVALID_GOAL, f"{_words_of(plan)} are too long: {error}"
         except (TemplateError, EngineError) as error:
             return ErrorCode.INVALID_GOAL, str(error)
         plan.uncached = plan.prompt_tokens - self.pins.cached(robot.pin)
@@ -312,3 +309,13 @@ class Plans:
         """Everyone in the robot's queue has moved up."""
         for place, waiting in enumerate(robot.queue, 1):
             self.feedback(waiting, now, position=place)
+
+
+def _words_of(plan: Generation) -> str:
+    """What a plan's prompt is made of, besides its robot's fixed prompt."""
+    goal = plan.goal
+    instruction = f"instruction ({len(goal.instruction)} characters)"
+    scene = f"scene ({len(goal.scene)} characters)"
+    if plan.attempts:
+        return f"{instruction}, {scene} and execution history"
+    return f"{instruction} and {scene}"

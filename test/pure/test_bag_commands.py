@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 
 import bag_cases
 import pytest
@@ -92,3 +94,14 @@ def test_without_a_policy_in_the_bag_one_must_be_named(tmp_path):
     assert result.exit_code == 2
     assert "does not say which policy" in " ".join(result.output.replace("│", " ").split())
     assert run(replay, folder, "--policy", "timely").exit_code == 0
+
+
+def test_ros2_bag_reads_a_recording(bag):
+    """Where ROS's own tools are installed."""
+    ros2 = shutil.which("ros2")
+    if ros2 is None or subprocess.run([ros2, "bag", "--help"], capture_output=True).returncode:
+        pytest.skip("ros2 bag is not installed")
+    done = subprocess.run([ros2, "bag", "info", str(bag)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for words in ("mcap", "/plan_events", "timely_llm/msg/PlanEvent"):
+        assert words in done.stdout

@@ -15,6 +15,8 @@ from timely_llm.command.app import app
 from timely_llm.command.bench_jobs import run_jobs
 from timely_llm.command.processes import Interrupt, Interrupted
 from timely_llm.evaluation import bench_bound, bench_cells, trace_file, workloads
+from timely_llm.evaluation.engine_costs import EngineCosts, works_of
+from timely_llm.evaluation.exact import TooLarge, exact
 from timely_llm.evaluation.trace import Arrival, Task, Trace
 from timely_llm.utility import TimeUtility, Urgency
 
@@ -232,7 +234,11 @@ def test_a_burst_too_large_for_the_exact_search_has_a_bound(tmp_path):
     trace_file.write(Trace("stories", tuple(arrivals)), path)
     asked = bench_bound.questions("rtx4090-llama3-8b", str(path), 1.0, 0, 6)
     assert [question.burst for question in asked] == [0, 1]
-    assert all(0 < bench_bound.answer(q, bench_cells.Conditions()) <= 6 for q in asked)
+    arrivals = bench_bound.bursts(trace_file.read(path), 1.0)[0]
+    costs = EngineCosts.of(bench_cells.engine_of("rtx4090-llama3-8b").latency, 6)
+    with pytest.raises(TooLarge):
+        exact(works_of(arrivals, bench_bound.kinds()), costs, 6)
+    assert all(-60 < bench_bound.answer(q, bench_cells.Conditions()) < 6 for q in asked)
 
 
 def test_the_paper_s_load_is_found_said_and_used(tmp_path):

@@ -375,7 +375,10 @@ def test_a_replan_that_does_not_fit_ends_the_goal_with_both_reasons():
     plan = run.goal("r1", "a", at=1.0, **REPLAN)
     other = run.goal("r2", "b", at=6.0)
     run.finish()
-    words = "robot 'r1': go(3): go: a wall; it cannot be planned anew: prompt of 9999 tokens"
+    words = (
+        "robot 'r1': go(3): go: a wall; it cannot be planned anew: instruction (1 characters), "
+        "scene (0 characters) and execution history are too long: prompt of 9999 tokens"
+    )
     assert outcome(run, plan) == ("SKILL_FAILED", words)
     assert outcome(run, other) == ("NONE", "")
 

@@ -196,7 +196,7 @@ def test_robots_can_be_shared_in_turn(name):
         (lambda: make("wid1", rate=-0.1), "rate is -0.1/s: must be finite and above 0"),
         (lambda: make("wid1", max_tasks=0), "max_tasks is 0: must be at least 1"),
         (lambda: make("wid3", time=0.0), "workload wid3 with seed 0 has no task"),
-        (lambda: make("slice", count=0), "workload slice with seed 0 has no task"),
+        (lambda: make("slice", count=0), "count is 0: must be at least 1"),
         (lambda: make("slice", real_time=7), "real_time is 7: must be 0 to 1"),
         (lambda: make("semantic", gap=0), "gap is 0 s: must be finite and above 0"),
         (lambda: make("elis", model="lam70"), "model 'lam70' is unknown"),
