@@ -66,7 +66,7 @@ def test_an_engine_that_breaks_ends_every_goal_and_the_node(
 ) -> None:
     """One goal is being written or executed, one waits behind it."""
     monkeypatch.setenv("BREAK", way)
-    planner = start("breaking_planner", engine_timeout=2.0, **SIMULATED, **QUICK)
+    planner = start("breaking_planner", engine_timeout=5.0, **SIMULATED, **QUICK)
     start("robot", robot_id="d1", **ROBOT)
     client.wait_for_robots("d1")
     goals = [client.goal("d1", "wait long") for _ in range(2)]
