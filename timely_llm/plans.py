@@ -256,10 +256,6 @@ class Plans:
         if plan.unsent or robot is None or not robot.alive:
             self.end(plan, code, error, now)
             return
-        if tell and not robot.spoke:  # nothing has reached it yet, and nothing is to
-            self.command(robot, SegmentCommand.CANCEL, plan.plan_id, now)
-            self.end(plan, code, error, now)
-            return
         plan.move(Move.STOP)
         plan.code, plan.error = code, error
         plan.stop_deadline = now + self.config.stop_timeout

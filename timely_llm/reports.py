@@ -37,11 +37,16 @@ def execution_arrived(plans: Plans, event: ev.ExecutionArrived, now: float) -> N
     if plan is not None and plan.goal.robot_id == robot.robot_id and not plan.unsent:
         _REPORTS[report.state](plans, robot, plan, report, now)
         plans.views.touch(report.plan_id)
-    elif report.state in (ExecutionState.STARTED, ExecutionState.RUNNING):
-        # It executes what is over here: a command to stop was lost.
+    elif report.state in (ExecutionState.STARTED, ExecutionState.RUNNING) or _waits(plan, report):
+        # It executes what is over here, or waits for more of it: a command to stop was lost.
         plans.command(robot, SegmentCommand.CANCEL, report.plan_id, now)
     elif report.state is ExecutionState.IDLE and report.plan_id == NO_PLAN:
         _end_forgotten(plans, robot, now)
+
+
+def _waits(plan: Generation | None, report: Execution) -> bool:
+    """The robot has run dry in a plan that is over here."""
+    return plan is None and report.state is ExecutionState.IDLE and report.plan_id != NO_PLAN
 
 
 def _reached(plans: Plans, robot: Robot, now: float) -> None:

@@ -93,18 +93,6 @@ def test_cancel_of_a_goal_that_has_ended_or_never_was_is_nothing():
     assert len(run.log) == log
 
 
-def test_a_goal_canceled_before_its_robot_has_spoken_ends_at_once():
-    """Its segments still wait for the robot, and never reach it."""
-    run = sim(config=PlannerConfig(network=NETWORK, first_report_timeout=6.0))
-    run.at(0.001, lambda: setattr(run.robots["r1"], "mute", True))
-    plan = run.goal("r1", "long", at=1.0)
-    run.cancel(plan, at=2.0)
-    run.run(until=2.1)
-    assert run.story(plan)[-1] == "2.000 ENDED CANCELED"
-    assert run.result(plan).error_msg == "canceled by the client"
-    assert [line for line in run.commands("r1") if "CANCEL" in line] == ["2.000 CANCEL"]
-
-
 def test_a_lost_abort_is_made_up_for_by_the_next_heartbeat():
     run, plan = canceled(2.0)
     run.lose = lambda robot_id, message: getattr(message, "state", None) is ExecutionState.ABORTED

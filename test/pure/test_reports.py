@@ -139,8 +139,9 @@ def test_feedback_for_an_ended_plan_is_ignored():
     plan = run.goal("r1", "short", at=1.0)
     run.finish()
     log = len(run.log)
+    in_progress = (ExecutionState.STARTED, ExecutionState.RUNNING, ExecutionState.IDLE)
     for state in ExecutionState:
-        if state not in (ExecutionState.STARTED, ExecutionState.RUNNING):
+        if state not in in_progress:
             report(run, "r1", plan, state, sequence=20_000 + state)
     run.run(run.now + 0.001)
     assert len(run.log) == log
@@ -435,6 +436,17 @@ def test_the_planner_s_silence_ends_a_plan_on_the_robot():
     run.finish()
     assert outcome(run, plan) == ("ROBOT_STOPPED", "robot 'r1' stopped the plan: planner lost")
     assert [call for _, call in run.robots["r1"].body.done] == ["go(2)", "go(3)"]
+
+
+def test_a_robot_that_waits_for_more_of_a_plan_that_is_over_is_told():
+    """Its cancel was lost, while it was dry."""
+    run = sim()
+    plan = run.goal("r1", "short", at=1.0)
+    run.finish()
+    before = len(run.commands("r1"))
+    report(run, "r1", plan, ExecutionState.IDLE)
+    run.run(run.now + 0.001)
+    assert [line.split()[1] for line in run.commands("r1")[before:]] == ["CANCEL"]
 
 
 def test_idle_without_a_plan_is_nothing_to_a_robot_without_goals():
