@@ -1,8 +1,7 @@
 """How fast the machine is at the moment, by a fixed piece of work that is done now and then.
 
-A machine that is shared, or that has to cool down, is faster at times than at others: one on which
-this was written by a fifth from one second to the next. What runs in real time is then measured in
-beats, of which each lasts as long as the work does at that time.
+A machine that is shared, or that has to cool down, is faster at times than at others. What runs in
+real time is then measured in beats, of which each lasts as long as the work does at that time.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ WINDOW = 0.3  # s, about, over which beats are averaged
 def medley() -> None:
     """A third of a millisecond of library code of many kinds. An engine's step, which runs through
     a lot of code, is slowed down by the same things: of the work that was tried (loops, matrices,
-    pointers, scattered memory) this kept step with it best, within 4% over 10 s."""
+    pointers, scattered memory) this kept step with it best."""
     json.dumps({"a": [1, 2, {"b": "c"}] * 5})
     re.sub(r"a(b+)", "x", "abbb" * 20)
     copy.deepcopy({"x": [1, (2, 3)] * 3})

@@ -7,9 +7,9 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from statistics import fmean
-from types import TracebackType
 from typing import Any
 
 from timely_llm import policies
@@ -38,7 +38,7 @@ class Share:
     goal: float
 
 
-class RealBench:
+class RealBench(AbstractContextManager):
     """Runs of a bench on vLLM with one model, one after the other; use it in a ``with``.
 
     ``check`` is called between steps and may raise. ``time_scale`` is what 1 s of the workload
@@ -57,16 +57,8 @@ class RealBench:
         self.scale, self.share = 1.0, Share(0.0, 0.0)
         self._time_scale, self._check = time_scale or TimeScale(), check
 
-    def __enter__(self) -> RealBench:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.engine.__exit__(kind, error, traceback)
+    def __exit__(self, *error: object) -> None:
+        self.engine.close()
 
     def measure(self, cell: Cell, conditions: Conditions) -> Measured:
         """Run ``cell`` in real time, idle time apart."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, median
-from types import TracebackType
 from typing import Any
 
 from timely_llm.engine.base import Engine, GenerationRequest
@@ -37,7 +36,7 @@ class Written:
 
 
 class RealEngine:
-    """One model on vLLM; use it in a ``with``. An engine is kept until another one is asked for:
+    """One model on vLLM, to be closed at the end. An engine is kept until another one is asked for:
     vLLM's own scheduler and ours differ, and the batch size is fixed when it starts.
 
     ``check`` is called between steps and may raise. The decode step is measured once, on the first
@@ -55,18 +54,8 @@ class RealEngine:
         self._key: tuple[Any, ...] = ()
         self._beats = 0.0  # of a decode step
 
-    def __enter__(self) -> RealEngine:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
-
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End the engine, if there is one."""
         if self._engine is not None:
             self._engine.close()
         self._engine, self._key = None, ()
@@ -77,7 +66,7 @@ class RealEngine:
         if key != self._key:
             from timely_llm.engine.vllm_engine import VllmEngine
 
-            self._close()
+            self.close()
             self._engine = VllmEngine(
                 self._model,
                 scheduler="untouched" if policy.untouched else "segmented",
