@@ -10,38 +10,52 @@ from timely_llm.latency import SegmentLength
 from timely_llm.policies import View
 from timely_llm.predictors import Sight
 
+_EVICTED, _RUNNING = State.EVICTED, State.RUNNING  # looked up once: thousands of views a second
+_new = tuple.__new__
+
 
 def view_of(plan: Generation, lengths: SegmentLength, pinned: int, network: float) -> View:
     """``plan`` as a policy sees it. ``pinned`` tokens of its prompt are in the cache for good;
     ``network`` is the time in s that a segment takes to its robot."""
-    goal, horizon = plan.goal, plan.horizon.end
-    first, begun, written, uncached = plan.unsent, plan.begun, plan.tokens, plan.uncached
-    in_segment = plan.segment_tokens
+    goal, state = plan.goal, plan.state
+    begun, written, uncached = plan.begun, plan.tokens, plan.uncached
+    in_segment, predicted = plan.segment_tokens, plan.predicted
+    tokens_left, worst_left = lengths.mean - in_segment, lengths.worst - in_segment
+    segment = len(plan.segments) - plan.first_index
+    if segment:
+        origin = due = plan.horizon.end
+        utility, mid_segment = plan.later, in_segment > 0
+    else:
+        origin, utility = plan.asked, plan.utility
+        due, mid_segment = origin + utility.ert, begun or in_segment > 0
     kv_tokens = 0
-    if begun and plan.state is not State.EVICTED:
+    if begun and state is not _EVICTED:
         kv_tokens = max(1, plan.prompt_tokens - pinned + written - uncached)
-    # By position: the fields of ``View`` in their order, which is three times as fast.
-    return View(
-        plan.plan_id,
-        plan.number,
-        len(plan.segments) - plan.first_index,
-        plan.asked,
-        plan.asked if first else horizon,
-        plan.asked + plan.utility.ert if first else horizon,
-        plan.utility if first else plan.later,
-        urgency_of(goal),
-        max(1.0, lengths.mean - in_segment),
-        max(1.0, lengths.worst - in_segment),
-        uncached,
-        kv_tokens,
-        plan.state is State.RUNNING,
-        in_segment > 0 or (begun and first),
-        network,
-        goal.ttft,
-        goal.tpot,
-        written,
-        plan.first_token,
-        max(1.0, plan.predicted - written) if plan.predicted >= 0 else -1.0,
+    # Straight into the tuple, in the order of its fields: half the time of calling the class.
+    return _new(
+        View,
+        (
+            plan.plan_id,
+            plan.number,
+            segment,
+            plan.asked,
+            origin,
+            due,
+            utility,
+            urgency_of(goal),
+            tokens_left if tokens_left > 1.0 else 1.0,
+            worst_left if worst_left > 1.0 else 1.0,
+            uncached,
+            kv_tokens,
+            state is _RUNNING,
+            mid_segment,
+            network,
+            goal.ttft,
+            goal.tpot,
+            written,
+            plan.first_token,
+            max(1.0, predicted - written) if predicted >= 0 else -1.0,
+        ),
     )
 
 

@@ -55,6 +55,36 @@ def test_suspended_between_segments():
     assert (view.origin, view.due) == (0.0, 0.0)  # the horizon's end
 
 
+def test_every_field_is_in_its_place():
+    """A view is made by position; no two of these values are alike."""
+    goal = PlanGoal("r1", "go", urgency=Urgency.URGENT, ttft=0.3, tpot=0.05)
+    fields = {"goal": goal, "begun": True, "uncached": 11, "tokens": 6, "segment_tokens": 2}
+    fields |= {"first_token": 10.4, "predicted": 40.0, "asked": 9.0}
+    view = show(State.RUNNING, **fields)
+    assert view == View(
+        id="a" * 32,
+        number=7,
+        segment=0,
+        arrival=9.0,
+        origin=9.0,
+        due=10.0,
+        utility=PRESETS[Urgency.NORMAL],
+        urgency=Urgency.URGENT,
+        tokens_left=2.0,
+        worst_tokens_left=7.0,
+        uncached=11,
+        kv_tokens=25,
+        running=True,
+        mid_segment=True,
+        network=0.008,
+        ttft=0.3,
+        tpot=0.05,
+        written=6,
+        first_token=10.4,
+        predicted=34.0,
+    )
+
+
 def test_evicted():
     view = show(State.EVICTED, begun=True, uncached=35, tokens=5, segments=["go(1)"])
     assert (view.uncached, view.kv_tokens) == (35, 0)
