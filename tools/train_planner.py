@@ -47,7 +47,7 @@ def options() -> argparse.Namespace:
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
     add("--start", type=Path, help="folder of a model to go on from; its sizes must be these")
-    add("--steps", type=int, default=7600, help="optimizer steps")
+    add("--steps", type=int, default=2500, help="optimizer steps")
     add("--pairs", type=int, default=64, help="pairs of one step")
     add("--rate", type=float, default=3e-3, help="highest learning rate")
     add("--warmup", type=int, default=100, help="steps until the highest rate")
@@ -60,7 +60,7 @@ def options() -> argparse.Namespace:
     add("--seed", type=int, default=1, help="of data and weights")
     add("--workers", type=int, default=min(os.cpu_count() or 1, 4), help="processes, one core each")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")
-    add("--report", type=int, default=100, help="steps between scores")
+    add("--report", type=int, default=500, help="steps between scores")
     add("--checkpoint", type=Path, help="file to resume from and to save to at each score")
     return parser.parse_args()
 
