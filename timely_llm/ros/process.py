@@ -22,7 +22,7 @@ from rclpy.task import Future
 _FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
 _LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
 
-_SAME_WISH = 1.0  # s
+_SAME_WISH = 3.0  # s; launchers wait longer before they insist
 
 
 class RunnableNode(Protocol):
@@ -81,7 +81,7 @@ def _autostart(node: Any) -> bool:
 
 class Stopper:
     """Calls a function, in a thread of its own, at the first SIGINT or SIGTERM; before there is
-    one, and at a later signal, the process ends at once. What comes within a second of the first
+    one, and at a later signal, the process ends at once. What comes within 3 s of the first
     is the same wish: a terminal and a launcher both pass Ctrl-C on.
 
     Python runs signal handlers between two steps of the main thread's own code, and that thread is
