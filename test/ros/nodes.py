@@ -40,8 +40,9 @@ class Process:
     """One node; its output lies in a file."""
 
     def __init__(self, kind: str, log: Path, /, *remaps: str, **parameters: Any) -> None:
-        start = f"import sys; sys.path.append({str(HERE)!r}); from {MAINS[kind]} import main"
-        start += "; sys.exit(main())"
+        start = f"import sys; sys.path.append({str(HERE)!r}); import signal"
+        start += "; signal.signal(signal.SIGINT, signal.SIG_DFL)"  # as the executables do
+        start += f"; from {MAINS[kind]} import main; sys.exit(main())"
         command = [sys.executable, "-c", start, "--ros-args"]
         for name, value in parameters.items():
             command += ["-p", f"{name.replace('__', '.')}:={_text(value)}"]
