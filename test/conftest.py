@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 # Read when torch is imported, which a test of the model's data may do before the engine's do.
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+# Who runs in the background of a shell script ignores SIGINT, and so would every node started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadlines: on a busy machine they would measure the machine. In CI the same examples always;
 # `HYPOTHESIS_PROFILE=thorough make test` takes its time.
