@@ -1,7 +1,7 @@
 """Faults between planner and robot, on virtual time: reports that come twice, late or in disorder,
 a planner that is gone for 30 s. Goals end with a code, nothing moves twice, the others go on.
 
-Lost reports and segments are in ``test_reports.py``, restarts in
+Lost reports and segments are in ``test_lost_messages.py``, restarts in
 ``test_planner_registration.py``.
 """
 

@@ -6,7 +6,7 @@ import fcntl
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is missing")
 pytest.importorskip("timely_llm.msg", reason="the interfaces are not built")
 
+from commands import Command  # noqa: E402
 from nodes import Client, Process  # noqa: E402
 
 DOMAINS = range(101, 200)
@@ -79,3 +80,17 @@ def client(domain: int) -> Iterator[Client]:
     client = Client()
     yield client
     client.close()
+
+
+@pytest.fixture
+def run(domain: int) -> Iterator[Callable[..., Command]]:
+    """Run ``timely-llm``; whatever is left of it ends with the test."""
+    commands: list[Command] = []
+
+    def start(*arguments: str, **environment: str) -> Command:
+        commands.append(Command(*arguments, **environment))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        command.clean()

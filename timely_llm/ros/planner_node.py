@@ -42,7 +42,7 @@ from timely_llm.steady_time import SteadyTime
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
 _GOODBYE = 1.0  # s, for the robots to acknowledge the last commands
-_HELD = 0.02  # s that events and feedback may be kept while the engine steps
+_HELD = 0.1  # s that events and feedback may be kept while the engine steps
 
 
 class PlannerNode(LifecycleNode):
