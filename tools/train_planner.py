@@ -2,10 +2,10 @@
 """Makes the bundled planner again: draws the data, trains tokenizer and model, saves the folder.
 
     python tools/train_planner.py --out models/tiny_planner
-    python tools/train_planner.py --start models/tiny_planner --steps 2000 --rate 1e-3 --out mine
+    python tools/train_planner.py --start models/tiny_planner --out mine
 
-The second one goes on from a model's weights with its tokenizer, as after a change of the data that
-``tools/planner`` draws: names of your own objects, another phrasing, one more family.
+The second one retrains: it goes on from a model's weights with its tokenizer, as after a change of
+the data that ``tools/planner`` draws: names of your own objects, another phrasing, one more family.
 
 The same options give the same data and the same start; the weights also depend on torch's version
 and the processor. Needs torch and tokenizers, no network.
@@ -40,6 +40,7 @@ from tools.planner.training import Encoder, Trainer, score, shares  # noqa: E402
 
 MODEL = ROOT / "models" / "tiny_planner"
 DRONE_SHARE = 2 / 3  # of the pairs
+ANEW, AGAIN = (2500, 3e-3), (1500, 1.5e-3)  # steps and highest rate, from nothing and from weights
 
 
 def options() -> argparse.Namespace:
@@ -47,9 +48,9 @@ def options() -> argparse.Namespace:
     add = parser.add_argument
     add("--out", type=Path, default=MODEL, help="folder of the model")
     add("--start", type=Path, help="folder of a model to go on from; its sizes must be these")
-    add("--steps", type=int, default=2500, help="optimizer steps")
+    add("--steps", type=int, help="optimizer steps (2500; 1500 from --start)")
     add("--pairs", type=int, default=64, help="pairs of one step")
-    add("--rate", type=float, default=3e-3, help="highest learning rate")
+    add("--rate", type=float, help="highest learning rate (3e-3; 1.5e-3 from --start)")
     add("--warmup", type=int, default=100, help="steps until the highest rate")
     add("--decay", type=float, default=0.6, help="share of the steps in which the rate falls")
     add("--vocabulary", type=int, default=1536, help="tokens of the tokenizer")
@@ -62,7 +63,11 @@ def options() -> argparse.Namespace:
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")
     add("--report", type=int, default=500, help="steps between scores")
     add("--checkpoint", type=Path, help="file to resume from and to save to at each score")
-    return parser.parse_args()
+    settings = parser.parse_args()
+    steps, rate = AGAIN if settings.start else ANEW
+    settings.steps = steps if settings.steps is None else settings.steps
+    settings.rate = rate if settings.rate is None else settings.rate
+    return settings
 
 
 def per_step(pairs: int) -> dict[str, int]:
