@@ -1,4 +1,4 @@
-"""The gRPC edge of the simulated Indy7: the SDK's own servicers and a clock around ``sim_indy.py``.
+"""The gRPC edge of the simulated Indy7: the SDK's own servicers and a clock around ``sim.py``.
 
 A controller is served at an address of its own, on the four ports that clients use.
 """

@@ -1,4 +1,4 @@
-"""The UDP edge of the simulated Tello: sockets and a clock around ``sim_tello.py``.
+"""The UDP edge of the simulated Tello: sockets and a clock around ``sim.py``.
 
 Every drone has an address of its own, as on a network: commands come to its port, answers go back
 to whoever asked, the state goes to the state port of whoever sent ``command``.

@@ -91,7 +91,7 @@ def bench(
         ),
     ] = None,
     refusals: Annotated[
-        bool, typer.Option("--refusals/--no-refusals", help="policies may refuse goals")
+        bool, typer.Option("--refusals/--no-refusals", help="refuse goals that come to nothing")
     ] = False,
     network: Annotated[
         float, typer.Option(min=0.0, help="s until a segment is at its robot")

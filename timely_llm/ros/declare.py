@@ -39,12 +39,13 @@ class Parameter:
 
 def declare(node: Node, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """Declare the parameters on ``node``; returns their values. ``ParameterError`` for a value of
-    the wrong type or out of its range. A whole number will do where a float is wanted."""
+    the wrong type or out of its range. A whole number will do where a float is wanted, or a text:
+    ``web:=8088``."""
     values = {}
     for name, parameter in parameters.items():
-        given = node._parameter_overrides.get(name)
-        if given is not None and type(given.value) is int and type(parameter.default) is float:
-            node._parameter_overrides[name] = RosParameter(name, value=float(given.value))
+        given, wanted = node._parameter_overrides.get(name), type(parameter.default)
+        if given is not None and type(given.value) is int and wanted in (float, str):
+            node._parameter_overrides[name] = RosParameter(name, value=wanted(given.value))
         try:
             values[name] = node.declare_parameter(
                 name, parameter.default, parameter.descriptor()
