@@ -35,7 +35,6 @@ from tokenizers import Tokenizer  # noqa: E402
 from timely_llm.prompts import FILE_NAME, PromptTemplate  # noqa: E402
 from timely_llm.skills import SkillSet  # noqa: E402
 from tools.planner import dataset, tokens  # noqa: E402
-from tools.planner.beginning import begin  # noqa: E402
 from tools.planner.llama import Llama, Size  # noqa: E402
 from tools.planner.training import Encoder, Trainer, score, shares  # noqa: E402
 
@@ -142,12 +141,10 @@ def work(rank: int, settings: argparse.Namespace, store: str) -> None:
     encoder = Encoder(tokenizer, template)
     size = Size(tokenizer.get_vocab_size(), settings.hidden, settings.inner, settings.layers,
                 settings.hidden // 32)  # fmt: skip
-    model = Llama(size)
+    model = Llama(size).bfloat16()
     if settings.start:
         model.load(load_file(settings.start / "model.safetensors"))
-    else:
-        begin(model)
-    trainer = Trainer(model.bfloat16(), settings.rate)
+    trainer = Trainer(model, settings.rate)
     first = trainer.restore(saved) if saved else 0
     if rank == 0:
         parameters = sum(parameter.numel() for parameter in model.parameters())

@@ -138,6 +138,22 @@ class Llama(nn.Module):
         angles = torch.outer(positions, size.rope_theta**-half)
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
+        self._begin()
+
+    @torch.no_grad()
+    def _begin(self) -> None:
+        """Small random weights. Queries begin close to keys, so that from the first step on what is
+        alike attends to each other: names are copied sooner (mimetic initialization; Trockman and
+        Kolter, 2023)."""
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2:
+                scale = 0.02 if "o_proj" not in name and "down_proj" not in name else 0.006
+                parameter.normal_(std=scale)
+        for layer in self.layers:
+            query, key, _ = layer.self_attn.qkv_proj.weight.chunk(3)
+            alike = torch.empty_like(query).normal_(std=0.06)
+            for matrix in (query, key):
+                matrix.copy_(alike + torch.empty_like(alike).normal_(std=0.02))
 
     def _rope(self, start: int, length: int) -> tuple[Tensor, Tensor]:
         return self.cos[start : start + length], self.sin[start : start + length]
