@@ -74,7 +74,10 @@ class Delivery:
         return self._first(segment, current, refusal)
 
     def _cancel(self, segment: Segment, current: str | None) -> Verdict:
-        if segment.plan_id != current and segment.plan_id not in self._over:
+        if segment.plan_id in self._over:  # whatever replaces it comes too late
+            _, expected = self._over[segment.plan_id]
+            self._over[segment.plan_id] = (ExecutionState.ABORTED, expected)
+        elif segment.plan_id != current:
             self.over(segment.plan_id, ExecutionState.ABORTED)
         return Take()
 

@@ -128,8 +128,6 @@ class RobotExecutor:
             return []
         self.stopped = True
         self._drop(STOPPED, now)
-        if self.lost:  # a stop does not keep a drone in the air for ever
-            guarded(self.adapter.hold, now)
         self._notify(Notice.STOPPED, now)
         return self._reports.flush()
 
@@ -214,7 +212,6 @@ class RobotExecutor:
                 self._settle(progress, now)
             elif self.lost:
                 self._end(State.ABORTED, now, error=PLANNER_LOST)
-                guarded(self.adapter.hold, now)
             elif not self._advance(plan, now):
                 return
 
@@ -278,7 +275,7 @@ class RobotExecutor:
             elapsed = self._plan.elapsed(now)
             self._end(State.ABORTED, now, idle=idle, error=reason, elapsed=elapsed)
         else:
-            self._idle(now)
+            self._rest(now)
 
     def _end(self, state: ExecutionState, now: float, idle: bool = True, **fields: Any) -> None:
         self._report(state, now, **fields)
@@ -287,7 +284,14 @@ class RobotExecutor:
         self._plan = None
         if idle:
             self._notify(Notice.PLAN_OVER, now)
-            self._idle(now)
+            self._rest(now)
+
+    def _rest(self, now: float) -> None:
+        """Nothing is left to do. Without a planner it holds, however it came to that: a drone must
+        not stay in the air for ever."""
+        self._idle(now)
+        if self.lost:
+            guarded(self.adapter.hold, now)
 
     def _lose(self, now: float) -> None:
         """The planner is silent or another one: the current call is finished, then hold."""

@@ -103,7 +103,7 @@ class PlanRun:
 
     def _question(self, ask: Callable[[Question], None], text: str) -> None:
         scene, timeout = self._adapter.observe(), self._timing.probe_timeout
-        self.question = Question(self.plan_id, self.step.number, text, scene, timeout)
+        self.question = Question(self.plan_id, self._calls, text, scene, timeout)
         ask(self.question)
 
     def leave(self, progress: Progress) -> None:

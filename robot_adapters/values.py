@@ -9,7 +9,7 @@ from timely_llm.skills import Value, value_text
 
 LARGEST = 1e9
 LONGEST = 1000  # characters of an answer
-_NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _ARITHMETIC = {
     "+": operator.add,
     "-": operator.sub,
@@ -46,11 +46,13 @@ def answered(value: Value) -> Value:
     if isinstance(value, str):
         if len(value) > LONGEST:
             raise ValueFault(f"{len(value)} characters: must be at most {LONGEST}")
-        return typed(value)
-    if isinstance(value, bool):
+        value = typed(value)
+    if isinstance(value, bool | str):
         return value
     if not -LARGEST <= value <= LARGEST:  # refuses NaN too
-        raise ValueFault(f"{value_text(value)}: must be within {LARGEST:g}")
+        text = value_text(value)
+        shown = text if len(text) <= 24 else f"{text[:20]}..."
+        raise ValueFault(f"{shown}: must be within {LARGEST:g}")
     return value
 
 

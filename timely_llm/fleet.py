@@ -43,6 +43,7 @@ class Robot:
     stop_sent: float | None = None  # s, when; None once it is confirmed
     current: Generation | None = None
     queue: deque[Generation] = field(default_factory=deque)
+    choosing: bool = False  # the next one of the queue is being started
     times: RobotTimes | None = None  # None: the skill set's durations stand
 
     def info(self) -> RobotInfo:

@@ -98,18 +98,18 @@ def _preempt(plans: Plans, robot: Robot, old: Generation, plan: Generation, now:
             f"robot {robot.robot_id!r} executes a plan of urgency {urgency_of(old.goal).name}: "
             f"{urgency_of(plan.goal).name} does not preempt it",
         )
-    plan.replaces = True
-    plan.replaced = old
+    plan.replaces, plan.replaced = True, old
+    robot.current = plan
+    plans.start(plan, robot, now)
+    if plan.ended:  # refused after all: ``old`` has its robot back
+        return
     if old.replaces and not old.segments:  # the robot still works on what ``old`` was to replace
         plan.replaced = old.replaced
-    robot.current = plan
-    if plan.replaced is not old:
         preempted(plans, old, now)
     halts = urgency_of(plan.goal) <= Urgency.URGENT and plan.replaced is not None
     if halts and plan.replaced.state not in (State.STOPPING, State.ENDED):
         plans.emit(plan.replaced, PlanEventType.PREEMPTED, now)
         plans.stop(plan.replaced, ErrorCode.PREEMPTED, "an urgent goal took the robot", now)
-    plans.start(plan, robot, now)
 
 
 def preempted(plans: Plans, old: Generation, now: float) -> None:

@@ -69,7 +69,7 @@ class RobotTimes:
         if skill is not None and len(call.evaluated) == len(skill.arguments) > 0:
             try:
                 return max(0.0, skill.expected_duration(skill.parse_values(call.evaluated)))
-            except ValueError:  # not what the skill set has; the robot's own word stands
+            except (ValueError, OverflowError):  # not the skill set's: the robot's own word stands
                 pass
         expected = call.expected_duration
         return expected if 0.0 <= expected < math.inf else 0.0

@@ -85,7 +85,7 @@ class Lexer:
         kind, word = str(match.lastgroup), match[0]
         if kind == "string":
             self._check_string(word[1:-1], start)
-        elif kind in ("name", "argument", "number") and len(word) > MAX_WORD:
+        elif kind in ("name", "argument", "number", "variable") and len(word) > MAX_WORD:
             raise PlanError(start, f"{word[:MAX_WORD]!r}... is longer than {MAX_WORD} characters")
         return Token(word if kind == "symbol" else kind, word, start), match.end()
 

@@ -242,6 +242,8 @@ class Planner:
     def _written(self, plan_id: str, output: Output, step: StepResult, now: float) -> None:
         """New text of one plan: cut it, check it, send what is complete."""
         plan, writing = self.plans.live[plan_id], self.plans.writing[plan_id]
+        if plan.state is State.WAITING:  # an engine with an order of its own took it first
+            self._runs(plan, now)
         plan.text.append(output.text)
         if output.tokens and not plan.tokens:
             plan.first_token = now

@@ -295,10 +295,15 @@ class Plans:
         self.next(robot, now)
 
     def next(self, robot: Robot, now: float) -> None:
-        """Start the goal that waits longest for a free robot."""
+        """Start the goal that waits longest for a free robot, and the next if that is refused."""
+        if robot.choosing:
+            return  # one of the loop below was refused
+        robot.choosing, waiting = True, len(robot.queue)
         while robot.queue and robot.current is None and robot.alive and not robot.stopped:
             robot.current = plan = robot.queue.popleft()
             self.start(plan, robot, now)
+        robot.choosing = False
+        if len(robot.queue) < waiting:
             self._tell_places(robot, now)
 
     def _tell_places(self, robot: Robot, now: float) -> None:

@@ -44,7 +44,8 @@ def total(estimates: Iterable[Estimate]) -> Estimate:
     mean = square = 0.0
     for estimate in estimates:
         mean += estimate.mean
-        square += (estimate.mean - estimate.low) ** 2
+        spread = estimate.mean - estimate.low
+        square += spread * spread
     return Estimate(mean, max(0.0, mean - math.sqrt(square)))
 
 

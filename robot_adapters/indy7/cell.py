@@ -180,8 +180,15 @@ def _workspace(node: Node) -> tuple[tuple[float, float], ...]:
 
 
 def _poses(node: Node) -> dict[str, NamedPose]:
-    poses = {}
+    poses: dict[str, NamedPose] = {}
+    taken: dict[str, str] = {}
     for name, entry in node.mapping(None).items():
+        plain = _plain(entry, name)
+        if plain in taken:
+            entry.fail(
+                f"is called like the pose {taken[plain]!r}: a number at the end does not count"
+            )
+        taken[plain] = name
         given = entry.mapping(("joints", "task"))
         if len(given) != 1:
             entry.fail("must have either 'joints' or 'task'")
@@ -195,6 +202,11 @@ def _poses(node: Node) -> dict[str, NamedPose]:
     return poses
 
 
+def _plain(node: Node, name: str) -> str:
+    """The name as plans are answered by it."""
+    return plain_name(name) or node.fail("must have more to it than a number")
+
+
 def _objects(node: Node, cell: Cell) -> tuple[Object, ...]:
     taken = {plain_name(name): f"the pose {name!r}" for name in cell.poses}
     return tuple(_object(item, cell, taken) for item in node.items(1, MAX_ENTRIES))
@@ -206,7 +218,7 @@ def _object(node: Node, cell: Cell, taken: dict[str, str]) -> Object:
     name = entries["name"].text(60)
     aliases = [entry for entry in entries["aliases"].items()] if "aliases" in entries else []
     for entry in (entries["name"], *aliases):
-        if (plain := plain_name(text := entry.text(60))) in taken:
+        if (plain := _plain(entry, text := entry.text(60))) in taken:
             entry.fail(f"{text!r} is already the name of {taken[plain]}")
     taken.update({plain_name(entry.text(60)): repr(name) for entry in (entries["name"], *aliases)})
     sides = entries["size"].items(3, 3)

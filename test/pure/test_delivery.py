@@ -48,6 +48,14 @@ def robot() -> Robot:
     return Robot()
 
 
+def test_a_canceled_plan_is_not_planned_anew(robot: Robot) -> None:
+    """The cancel came behind the failure, and what replaces it behind the cancel."""
+    robot.send(A, 0)
+    robot.end(ExecutionState.FAILED)
+    assert robot.send(A, 0, CANCEL) == Take()
+    assert robot.send(A, 1, REPLACE) == Ignore()
+
+
 def test_indices_count_up(robot: Robot) -> None:
     assert robot.send(A, 0) == Take(begins=True)
     assert robot.send(A, 1) == Take()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from executor_desk import STOP, B, C, Desk
+from executor_desk import CANCEL, STOP, B, C, Desk
 
 from timely_llm.messages import (
     NO_PLAN,
@@ -90,6 +90,23 @@ def test_a_planner_that_is_lost_stays_lost_until_registration(desk: Desk) -> Non
     desk.alive("p")
     assert desk.executor.needs_registration
     assert desk.robot.log[1:] == ["3 hold"]
+
+
+@pytest.mark.parametrize("end", ["fails", "never ends", "is canceled", "asks the planner"])
+def test_whatever_becomes_of_the_call_of_a_lost_planner_the_robot_holds(end: str) -> None:
+    """Else a drone hovers for ever."""
+    desk = Desk(ask=lambda question: None)
+    if end == "fails":
+        desk.robot.errors["go"] = "motor stop"
+    if end == "never ends":
+        desk.robot.durations["go"] = 1e9
+    desk.send(0, "_1=ask('is the door open?')" if end == "asks the planner" else "go(5)", last=True)
+    desk.run(4.0, alive=False)
+    if end == "is canceled":
+        desk.send(0, command=CANCEL)
+    desk.run(60.0, alive=False)
+    assert desk.robot.log[-1].endswith(" hold")
+    assert desk.executor.needs_registration
 
 
 def test_a_stop_without_planner_halts_and_holds(desk: Desk) -> None:

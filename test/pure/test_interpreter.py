@@ -213,6 +213,7 @@ def test_values_of_robots():
     assert [typed(t) for t in ("True", " False", "12", "-1.5", "1e5", "cat", "")] == [
         True, False, 12, -1.5, "1e5", "cat", "",
     ]  # fmt: skip
+    assert [typed("12345678901"), typed("3.14159265358979")] == [12345678901, 3.14159265358979]
     assert apply("==", 1, 1.0) is True
     assert apply("!=", "a", 1) is True
     assert apply("==", "cat", True) is True

@@ -108,6 +108,7 @@ class Client:
             goal_service_qos_profile=burst,
             result_service_qos_profile=burst,
         )
+        self._list = self.node.create_client(ListRobots, "list_robots")  # the last: see _meet
         self.node.create_subscription(
             PlanEvent, "plan_events", lambda m: self.events.append(event_from_ros(m)), 1000
         )
@@ -178,7 +179,7 @@ class Client:
 
     def goal(self, robot_id: str, instruction: str, **fields: Any) -> Goal:
         """Send a goal; it is accepted, whatever it asks for."""
-        self.until(self._action.server_is_ready, "action plan")
+        self._meet()
         goal = Goal(self)
         message = Plan.Goal(robot_id=robot_id, instruction=instruction, **fields)
         future = self._action.send_goal_async(message, feedback_callback=goal.heard)
@@ -187,7 +188,7 @@ class Client:
 
     def goals_at_once(self, robot_id: str, instruction: str, count: int) -> list[Goal]:
         """Send goals without waiting for one of them to be accepted."""
-        self.until(self._action.server_is_ready, "action plan")
+        self._meet()
         message = Plan.Goal(robot_id=robot_id, instruction=instruction)
         futures = [self._action.send_goal_async(message) for _ in range(count)]
         self.until(lambda: all(future.done() for future in futures), f"{count} acceptances")
@@ -195,6 +196,19 @@ class Client:
         for goal, future in zip(goals, futures, strict=True):
             goal.accept(future.result())
         return goals
+
+    def _meet(self) -> None:
+        """Wait until this client and the planner see each other, as ``PlannerClient`` does."""
+        self.until(self._action.server_is_ready, "action plan")
+        self.until(self._list.service_is_ready, "service list_robots")
+
+        def answered() -> bool:
+            future, limit = self._list.call_async(ListRobots.Request()), time.monotonic() + 1.0
+            while not future.done() and time.monotonic() < limit:
+                self._executor.spin_once(timeout_sec=0.05)
+            return future.done()
+
+        self.until(answered, "an answer of list_robots")
 
     def _robots(self, message: RobotList) -> None:
         self.robots = {robot.robot_id: robot for robot in message.robots}

@@ -33,6 +33,8 @@ from timely_llm.ros.conversions import (
 from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
 
 TICK = 0.05  # s, between two looks at what is waited for
+MEETING = 2.0  # s, for the planner to see this client
+ANSWER = 0.5  # s, after which a question that was lost is asked again
 SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
 
 
@@ -158,6 +160,23 @@ class PlannerClient:
         and how to start one."""
         if not self.wait(self._plan.server_is_ready, timeout, check):
             raise no_planner(self._name("plan"), timeout)
+        self._meet(check)
+
+    def _meet(self, check: Callable[[], None] | None) -> None:
+        """To see the planner is not to be seen: until it knows this client's side too, a goal or
+        its acceptance may be lost. What a node has is announced in order, so that a planner that
+        answers on what was made last knows it all. One that is busy is not waited for."""
+        client = self._node.create_client(srv.ListRobots, "list_robots")
+        limit = time.monotonic() + MEETING
+        try:
+            while (left := limit - time.monotonic()) > 0:
+                if not self.wait(client.service_is_ready, left, check):
+                    return
+                future = client.call_async(srv.ListRobots.Request())
+                if self.wait(future.done, min(left, ANSWER), check):
+                    return
+        finally:
+            self._node.destroy_client(client)
 
     # Goals.
 

@@ -18,6 +18,7 @@ from timely_llm.ros.outlets import Outlets
 from timely_llm.ros.qos import BURST
 
 Answer = ev.Registered | ev.Answered | ev.Probed
+Then = Callable[[Answer], None]
 
 
 class Services:
@@ -32,7 +33,7 @@ class Services:
         self._log = node.get_logger()
         self._put, self._outlets = put, outlets
         self._tickets = itertools.count(1)
-        self._open: dict[int, Future] = {}
+        self._open: dict[int, tuple[Future, Then]] = {}
         self._node, self._admitting = node, False
         node.create_service(
             srv.UnregisterRobot, "unregister_robot", self._unregister, qos_profile=BURST
@@ -51,18 +52,23 @@ class Services:
             )
 
     def answer(self, answer: Answer) -> None:
-        """The planner has answered."""
-        self._open.pop(answer.ticket).set_result(answer)
+        """The planner has answered. What follows for the topics is done here, in the order of the
+        answers: who waits for them goes on in any order."""
+        future, then = self._open.pop(answer.ticket)
+        if answer.code is ErrorCode.NONE:
+            then(answer)
+        future.set_result(answer)
 
     def abandon(self, words: str) -> None:
         """The planner has ended: whoever still waits is told so."""
         for ticket in tuple(self._open):
             self.answer(ev.Answered(ticket, ErrorCode.PLANNER_INACTIVE, words))
 
-    def _ask(self, make: Callable[[int], ev.Event]) -> Future:
-        """Put an event that is answered; the future gets the answer."""
+    def _ask(self, make: Callable[[int], ev.Event], then: Then = lambda answer: None) -> Future:
+        """Put an event that is answered; the future gets the answer, and before it ``then``, if it
+        is no refusal."""
         ticket, future = next(self._tickets), Future()
-        self._open[ticket] = future
+        self._open[ticket] = future, then
         if not self._put(make(ticket)):
             self.abandon("the planner is not configured")
         return future
@@ -89,13 +95,13 @@ class Services:
                 request.skill_set,
                 namespace,
                 instance_from_ros(request.instance),
-            )
+            ),
+            lambda answer: self._outlets.open(request.robot_id, namespace, answer.session),
         )
         response.error_code, response.error_msg = int(answer.code), answer.error
         response.planner_instance = instance_to_ros(self.instance)
         if answer.code is ErrorCode.NONE:
             response.session = answer.session
-            self._outlets.open(request.robot_id, namespace, answer.session)
             self._log.info(f"robot {request.robot_id!r} registered")
         else:
             self._log.warning(f"robot {request.robot_id!r} refused: {answer.error}")
@@ -105,11 +111,11 @@ class Services:
         self, request: srv.UnregisterRobot.Request, response: srv.UnregisterRobot.Response
     ) -> srv.UnregisterRobot.Response:
         answer = await self._ask(
-            lambda ticket: ev.UnregisterRobot(ticket, request.robot_id, request.session)
+            lambda ticket: ev.UnregisterRobot(ticket, request.robot_id, request.session),
+            lambda answer: self._outlets.close(request.robot_id),
         )
         response.error_code, response.error_msg = int(answer.code), answer.error
         if answer.code is ErrorCode.NONE:
-            self._outlets.close(request.robot_id)
             self._log.info(f"robot {request.robot_id!r} unregistered")
         return response
 

@@ -1,0 +1,43 @@
+"""The planner's services: what its topics are told comes in the order of the core's answers."""
+
+import pytest
+from nodes import Client
+
+from timely_llm import events as ev
+from timely_llm import srv
+from timely_llm.ros.services import Services
+
+
+class Topics:
+    """Stands in for the outlets."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple] = []
+
+    def open(self, robot_id: str, namespace: str, session: int) -> None:
+        self.calls.append(("open", robot_id, session))
+
+    def close(self, robot_id: str) -> None:
+        self.calls.append(("close", robot_id))
+
+
+@pytest.mark.parametrize("resumed", [(0, 1), (1, 0)])
+def test_a_robot_that_leaves_and_one_that_comes_at_once(client: Client, resumed) -> None:
+    """An executor goes on with what waited for answers in any order."""
+    topics, asked = Topics(), []
+    services = Services(client.node, lambda event: asked.append(event) or True, topics, "ab" * 16)
+    leaving = services._unregister(
+        srv.UnregisterRobot.Request(robot_id="r1"), srv.UnregisterRobot.Response()
+    )
+    coming = services._register(
+        srv.RegisterRobot.Request(robot_id="r1", kind="tello", instance=[1] * 16),
+        srv.RegisterRobot.Response(),
+    )
+    for waiting in (leaving, coming):
+        waiting.send(None)
+    services.answer(ev.Answered(asked[0].ticket, robots=("r1",)))
+    services.answer(ev.Registered(asked[1].ticket, 8))
+    for number in resumed:
+        with pytest.raises(StopIteration):
+            (leaving, coming)[number].send(None)
+    assert topics.calls == [("close", "r1"), ("open", "r1", 8)]
