@@ -7,6 +7,7 @@ does not know beforehand at which step it finds something.
 
 from __future__ import annotations
 
+import os.path
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -224,7 +225,7 @@ def _make_body(skills: SkillSet, body: str, world: str, start: Pose) -> Body:
 def world_file(world: str) -> Path:
     """A bundled world by name, else a file."""
     if "/" in world or world.endswith((".yaml", ".yml")):
-        return Path(world).expanduser()
+        return Path(os.path.expanduser(world))
     path = share("config", "worlds", f"{world}.yaml")
     if not path.is_file():
         bundled = [path.stem for path in path.parent.glob("*.yaml")]

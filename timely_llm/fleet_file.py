@@ -28,7 +28,7 @@ from pathlib import Path
 
 from robot_adapters.base import AdapterError, AdapterParameter, adapter_class
 from timely_llm.paths import share
-from timely_llm.yaml_reader import Node, nearest, read
+from timely_llm.yaml_reader import Node, decoded, nearest, read
 
 MAX_ROBOTS = 256
 SIMULATORS = ("tello", "indy")
@@ -106,8 +106,9 @@ class NodeSpec:
 def load_fleet(path: str | Path) -> Fleet:
     """The fleet in a file. ``YamlError`` names line, field and the nearest known name; ``OSError``
     where the file cannot be read."""
-    path = Path(path).expanduser()
-    return read_fleet(path.read_text(encoding="utf-8"), str(path), path.resolve().parent)
+    path = Path(os.path.expanduser(path))
+    text = decoded(path.read_bytes(), str(path))
+    return read_fleet(text, str(path), path.resolve().parent)
 
 
 def read_fleet(
@@ -216,7 +217,7 @@ class _Reader:
 
     def _interpreter(self, node: Node) -> str:
         """A path; links are kept, for in an environment of its own an interpreter is one."""
-        path = Path(node.text(400)).expanduser()
+        path = Path(os.path.expanduser(node.text(400)))
         if not path.name.startswith("python"):
             node.fail(f"is {str(path)!r}: must be the path of an interpreter, .../bin/python")
         return os.path.normpath(self.folder / path)
@@ -234,8 +235,8 @@ class _Reader:
             node.fail(f"{what} {name!r} is already another robot's, in line {first.line}")
 
     def file(self, node: Node) -> Path:
-        path = self.folder / Path(node.text()).expanduser()
-        if not path.is_file():
+        path = self.folder / os.path.expanduser(node.text())
+        if not os.path.isfile(path):
             node.fail(f"there is no file {str(path)!r}")
         return path
 
@@ -250,14 +251,16 @@ class _Reader:
         if type(value) is not expected:
             node.fail(f"is {value!r}: must be {_WORDS[expected]} ({parameter.description})")
         low, high = parameter.minimum, parameter.maximum
-        if (low is not None and value < low) or (high is not None and value > high):
+        if not (low is None or value >= low) or not (high is None or value <= high):
             limits = " and ".join(
                 f"{words} {limit:g} {parameter.unit}".rstrip()
                 for words, limit in (("at least", low), ("at most", high))
                 if limit is not None
             )
             node.fail(f"is {value}: must be {limits}")
-        if isinstance(value, str) and value and (self.folder / value).is_file():
+        if value != value:
+            node.fail(f"is {value}: must be {_WORDS[expected]} ({parameter.description})")
+        if isinstance(value, str) and value and os.path.isfile(self.folder / value):
             return str(self.folder / value)
         return value
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from timely_llm.engine.base import EngineInfo
 from timely_llm.engine_presets import EngineModel
 from timely_llm.evaluation.latency_fit import FitReport
 from timely_llm.fitted_latency import FittedLatency, in_loop
-from timely_llm.yaml_reader import Node, YamlError, read
+from timely_llm.yaml_reader import Node, YamlError, decoded, read
 
 FORMAT = 1
 _LONGEST = 1000.0  # s, of any time in a profile
@@ -125,8 +126,8 @@ def load(path: str | Path, model: str | None = None) -> EngineModel:
 
 def load_profile(path: str | Path) -> Profile:
     """All that a profile says; errors as ``load``."""
-    path = Path(path).expanduser()
-    return read_profile(path.read_text(encoding="utf-8"), str(path))
+    path = Path(os.path.expanduser(path))
+    return read_profile(decoded(path.read_bytes(), str(path)), str(path))
 
 
 def read_profile(text: str, source: str = "<profile>") -> Profile:
@@ -138,7 +139,7 @@ def read_profile(text: str, source: str = "<profile>") -> Profile:
     model = root["model"].mapping(("name", "config"), ("name", "config"))
     texts = ("backend", "version", "grammar", "arguments")
     engine = root["engine"].mapping((*texts, *_SIZES), (*texts, *_SIZES))
-    sizes = {name: int(engine[name].number(1, 1e12)) for name in _SIZES}
+    sizes = {name: engine[name].whole(1, 10**12) for name in _SIZES}
     measured = root["measured"].mapping(None, ("date",))
     name = model["name"].text()
     source_text = f"measured on {measured['date'].text()} with {name}: profile {source}"
@@ -185,7 +186,7 @@ def _loop(node: Node) -> Loop:
 
 def identify(model: str) -> tuple[str, str]:
     """Name of a model, and the digest of its config.json where it is a folder that has one."""
-    folder = Path(model).expanduser()
+    folder = Path(os.path.expanduser(model))
     config = folder / "config.json"
     if not config.is_file():
         return (folder.name if folder.exists() else model), ""

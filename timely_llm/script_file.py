@@ -19,13 +19,14 @@ A script is YAML. Times count from the start of the script::
 from __future__ import annotations
 
 import math
+import os.path
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from timely_llm.messages import ErrorCode, OnFailure, PlanGoal, WhenBusy
 from timely_llm.utility import Urgency
-from timely_llm.yaml_reader import Node, nearest, read
+from timely_llm.yaml_reader import Node, decoded, nearest, read
 
 MAX_INSTRUCTIONS = 10_000
 MAX_TIME = 86_400.0  # s
@@ -62,8 +63,8 @@ class Script:
 def load_script(path: str | Path, robots: Collection[str]) -> Script:
     """The script in a file, for a fleet of ``robots``. ``YamlError`` names line, field and the
     nearest known name; ``OSError`` where the file cannot be read."""
-    path = Path(path).expanduser()
-    return read_script(path.read_text(encoding="utf-8"), robots, str(path))
+    path = Path(os.path.expanduser(path))
+    return read_script(decoded(path.read_bytes(), str(path)), robots, str(path))
 
 
 def read_script(text: str, robots: Collection[str], source: str = "<script>") -> Script:
@@ -90,7 +91,7 @@ def _instruction(node: Node, robots: Collection[str]) -> Instruction:
         on_failure = OnFailure[entries["on_failure"].choice(FAILURE).upper()]
         replans = int(on_failure is OnFailure.REPLAN)
     if "max_replans" in entries:
-        replans = int(entries["max_replans"].number(0, MAX_REPLANS))
+        replans = entries["max_replans"].whole(0, MAX_REPLANS)
     goal = PlanGoal(
         robot_id=robot,
         instruction=entries["instruction"].text(),

@@ -11,6 +11,12 @@ import yaml
 
 MAX_TEXT = 262_144  # characters of a file
 
+CONSTRUCT_ERRORS = (
+    *(yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError, OverflowError),
+    RecursionError,
+)
+"""What PyYAML raises for values such as ``2001-99-99``, ``!!int x`` and ``!!bool x``."""
+
 
 class YamlError(ValueError):
     """``source:line: field: reason``."""
@@ -19,6 +25,15 @@ class YamlError(ValueError):
         super().__init__(f"{source}:{line}: {field}: {reason}" if field else
                          f"{source}:{line}: {reason}")  # fmt: skip
         self.source, self.line, self.field, self.reason = source, line, field, reason
+
+
+def decoded(data: bytes, source: str) -> str:
+    """The text of a file's bytes; ``source`` names it in the ``YamlError`` where it is no UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise YamlError(source, line, "", "is not UTF-8") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -95,14 +110,30 @@ class Node:
             self.fail(f"is {value:g}{unit}: must be {low:g} to {high:g}{unit}")
         return float(value)
 
+    def whole(self, low: int, high: int) -> int:
+        value = self.number(low, high)
+        if not value.is_integer():
+            self.fail(f"is {value:g}: must be a whole number")
+        return int(value)
+
     def scalar(self) -> bool | int | float | str:
-        """A single value of the type that it is written as."""
+        """A single value of the type that it is written as; a whole number fits into 64 bits."""
         if not isinstance(self.node, yaml.ScalarNode):
             self.fail("must be a single value")
-        value = yaml.SafeLoader("").construct_object(self.node)
+        shown = f"is {_short(self.node.value)!r}"
+        try:
+            value = yaml.SafeLoader("").construct_object(self.node)
+        except CONSTRUCT_ERRORS:
+            self.fail(f"{shown}: is no value of type {self.node.tag.rpartition(':')[2]}")
         if not isinstance(value, bool | int | float | str):
-            self.fail(f"is {self.node.value!r}: must be true, false, a number or a text")
+            self.fail(f"{shown}: must be true, false, a number or a text")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            self.fail(f"{shown}: must fit into 64 bits")
         return value
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def read(text: str, source: str) -> Node:
@@ -122,6 +153,8 @@ def read(text: str, source: str) -> Node:
         raise YamlError(source, line, "", f"is not YAML: {error.reason}") from error
     except RecursionError as error:
         raise YamlError(source, 1, "", "is nested too deeply") from error
+    except (ValueError, OverflowError) as error:  # a character or a version that cannot be
+        raise YamlError(source, 1, "", f"is not YAML: {error}") from error
     if node is None:
         raise YamlError(source, 1, "", "is empty")
     return Node(node, source)

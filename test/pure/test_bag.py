@@ -16,9 +16,13 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from timely_llm.evaluation import bag
 from timely_llm.evaluation.bag_writer import BagError, BagWriter, typestore
+from timely_llm.evaluation.recorded_costs import costs_of
 from timely_llm.evaluation.recorded_goals import goals_of
+from timely_llm.evaluation.recorded_replay import replay
+from timely_llm.evaluation.recorded_trace import trace_of
 from timely_llm.messages import PlanEventType
 from timely_llm.paths import share
+from timely_llm.utility import PRESETS
 
 
 def small_fleet() -> FleetSim:
@@ -157,6 +161,48 @@ def test_what_is_no_bag_is_named(tmp_path):
         with pytest.raises(BagError, match=words) as caught:
             bag.read(tmp_path / name)
         assert str(tmp_path / name) in str(caught.value)
+
+
+@pytest.mark.parametrize("length", [1 << 40, 1 << 63, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_record_of_an_impossible_length_is_a_damaged_file(tmp_path, length):
+    magic, folder = b"\x89MCAP0\r\n", tmp_path / "huge"
+    folder.mkdir()
+    file = folder / "huge.mcap"
+    file.write_bytes(magic + b"\x01" + length.to_bytes(8, "little") + b"x" * 100)
+    for path in (file, folder):
+        with pytest.raises(BagError, match="cannot be read"):
+            bag.read(path)
+
+
+@pytest.mark.parametrize(
+    ("config", "note"),
+    [
+        ("when: 2001-99-99", "is not YAML"),
+        ("[" * 3000, "is not YAML"),
+        ("[1]", "is not a mapping"),
+        ("parameters: [a]", "parameters is ['a']: must be a mapping"),
+        ("engine: vllm", "engine is 'vllm': must be a mapping"),
+        ("engine: {max_batch: x}", "engine.max_batch is 'x': must be a whole number"),
+        ("engine: {max_batch: -3}", "engine.max_batch is -3: must be"),
+        ("engine: {kv_blocks: [1]}", "engine.kv_blocks is [1]: must be"),
+        ("engine: {block_size: true}", "engine.block_size is True: must be"),
+        ("parameters: {max_batch: .nan}", "parameters.max_batch is nan: must be"),
+        ("parameters: {network: soon}", "parameters.network is 'soon': must be"),
+        ("parameters: {network: .inf}", "parameters.network is inf: must be"),
+        ("parameters: {pace: [a]}", "parameters.pace is ['a']: must be a text"),
+        ("parameters: {utility.normal: [a, 1, 2]}", "parameters.utility.normal is ['a', 1, 2]"),
+        ("parameters: {utility.normal: [1, 1, 2]}", "must be ert, alpha and beta"),
+        ("parameters: {utility.low: 3}", "parameters.utility.low is 3: must be ert, alpha"),
+    ],
+)
+def test_odd_settings_of_the_planner_are_noted_and_left_out(tmp_path, config, note):
+    recording = bag.read(bag_cases.record(small_fleet(), tmp_path / "bag", config))
+    (words,) = [words for words in recording.notes if words.startswith("planner_config: ")]
+    assert note in words
+    goals = goals_of(recording)
+    assert [goal.utility for goal in goals] == [PRESETS[goal.urgency] for goal in goals]
+    run = replay(recording, trace_of(recording, goals), costs_of(goals), "vllm")
+    assert len(run.outcomes) == len(goals)
 
 
 def test_a_bag_without_our_topics_says_what_it_holds(tmp_path):

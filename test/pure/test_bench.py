@@ -129,15 +129,20 @@ def test_loads_and_time_scales():
             "did you mean 'timely'",
         ),
         (lambda: options.names("--policies", " , ", KNOWN), "--policies", "is empty"),
-        (lambda: options.loads("-1"), "--load", "-1 must be above 0"),
+        (lambda: options.loads("-1"), "--load", "-1 must be 1e-06 to 1000"),
         (lambda: options.loads("fast"), "--load", "'fast' is not a number"),
-        (lambda: options.loads("nan"), "--load", "nan must be above 0"),
-        (lambda: options.loads("1e9"), "--load", "at most 1000"),
+        (lambda: options.loads("nan"), "--load", "nan must be 1e-06 to 1000"),
+        (lambda: options.loads("1e9"), "--load", "1e9 must be 1e-06 to 1000"),
+        (lambda: options.loads("1e-308"), "--load", "1e-308 must be 1e-06 to 1000"),
         (lambda: options.seeds("0"), "--seeds", "0 must be 1 to 1000"),
         (lambda: options.seeds("-3"), "--seeds", "must be"),
         (lambda: options.seeds("5-2"), "--seeds", "2 must be 5 to"),
         (lambda: options.seeds("x"), "--seeds", "'x' is not a whole number"),
-        (lambda: options.time_scale("0"), "--time-scale", "0 must be above 0"),
+        (lambda: options.time_scale("0"), "--time-scale", "0 must be 1e-06 to 1000"),
+        (lambda: options.time_scale("1e-320"), "--time-scale", "1e-320 must be 1e-06 to 1000"),
+        (lambda: options.seconds("--network", math.inf), "--network", "inf must be 0 to 1000 s"),
+        (lambda: options.seconds("--network", math.nan), "--network", "nan must be 0 to 1000 s"),
+        (lambda: options.seconds("--network", -1.0), "--network", "-1 must be 0 to 1000 s"),
         (lambda: options.time_scale("auto:no"), "--time-scale", "'no' is not a number"),
         (lambda: options.batches("0", KNOWN), "--max-batch", "0 must be 1 to 1024"),
         (lambda: options.batches("vlm=4", KNOWN), "--max-batch", "did you mean 'vllm'"),
@@ -223,6 +228,25 @@ def test_seeds_are_averaged_and_the_lead_is_over_the_best_other():
     assert timely.lead_error == pytest.approx(0.0, abs=1e-9)  # the same on every trace
     assert edf.lead == pytest.approx(-0.1)
     assert vllm.lead == pytest.approx(-0.94 / 1.4)
+
+
+def test_an_interrupted_bench_compares_on_the_seeds_that_both_have():
+    """Seed 1 is worth less to everybody; of the three policies not all were run on it."""
+    runs = [measured("timely", 0.9, 0), measured("timely", 0.4, 1), measured("timely", 0.9, 2)]
+    runs += [measured("vllm", 0.2, 1), measured("vllm", 0.76, 2), measured("edf", 0.9, 3)]
+    timely, vllm, edf = summaries(runs)
+    assert timely.seeds == (0, 1, 2) and vllm.seeds == (1, 2)
+    assert timely.lead == pytest.approx(0.17 / 1.4)
+    assert vllm.lead == pytest.approx(-0.17 / 1.4)
+    assert timely.lead_error == pytest.approx(12.706 * 0.03 / 1.4)
+    assert edf.lead is None and edf.lead_error is None
+
+
+def test_the_best_batch_size_is_best_on_the_same_seeds():
+    runs = [measured("edf", 0.9, 0, batch=4), measured("edf", 0.1, 1, batch=4)]
+    runs += [measured("edf", 0.8, 0, batch=8)]
+    (only,) = summaries(runs, best=True)
+    assert only.cell.max_batch == 4
 
 
 def test_only_the_best_batch_size_of_each_policy_is_kept():

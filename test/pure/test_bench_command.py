@@ -117,9 +117,19 @@ def test_on_an_engine_twice_as_fast_a_workload_of_half_the_times_is_the_same(sma
         (("--workload", "semantic:at_once=0"), "at_once is 0: must be at least 1"),
         (("--workload", "bursts:arm=perhaps"), "arm is perhaps: must be true or false"),
         (("--workload", "elis:model=opt"), "model 'opt' is unknown"),
+        (("--network", "inf"), "inf must be 0 to 1000 s"),
+        (("--plan-overhead", "nan"), "--plan-overhead"),
+        (("--decision-overhead", "inf"), "inf must be 0 to 1000 s"),
+        (("--time-scale", "1e-320"), "1e-320 must be 1e-06 to 1000"),
+        (("--load", "1e-308"), "1e-308 must be 1e-06 to 1000"),
+        (("--workload", "wid1:time=inf"), "time is inf s: must be finite and above 0"),
+        (("--workload", "wid1:time=1e9"), "is about 2.5e+08 arrivals: at most 100000"),
+        (("--workload", "slice:count=1000000000"), "count is 1000000000: must be at most 100000"),
+        (("--workload", "bursts:gap=1e308"), "arrivals at inf s: at most 1e+10 s"),
+        (("--workload", "bursts:gap=1e5", "--load", "1,1e-5"), "arrivals at 4.9e+11 s"),
         (("--workload", "wid1:rate=fast"), "rate is fast: must be a number"),
         (("--workload", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("--load", "-1"), "must be above 0"),
+        (("--load", "-1"), "-1 must be 1e-06 to 1000"),
         (("--seeds", "0"), "must be 1 to 1000"),
         (("--max-batch", "none"), "'none' is not a whole number"),
         (("--time-scale", "fast"), "'fast' is not a number"),
@@ -176,6 +186,19 @@ def test_a_trace_that_cannot_be_replayed_is_refused_by_line(small, tmp_path, edi
     assert result.exit_code == 2
     output = words_of(result)
     assert words in output and "bad.jsonl:" in output.replace(" ", "")
+
+
+def test_a_trace_whose_times_a_float_cannot_tell_apart_is_refused(small, tmp_path):
+    path = tmp_path / "late.jsonl"
+    with open(small) as file, path.open("w") as changed:
+        for line in file:
+            entry = json.loads(line)
+            if "at_s" in entry:
+                entry["at_s"] += 1e300
+            changed.write(json.dumps(entry) + "\n")
+    result = bench("--workload", path)
+    assert result.exit_code == 2
+    assert "arrivals at 1e+300 s: at most 1e+10 s" in words_of(result)
 
 
 def test_an_empty_trace_is_refused(small, tmp_path):

@@ -18,6 +18,7 @@ from timely_llm.fleet_file import (
 )
 from timely_llm.messages import ErrorCode, OnFailure, WhenBusy
 from timely_llm.paths import share
+from timely_llm.profile import load_profile
 from timely_llm.script_file import load_script, read_script
 from timely_llm.utility import Urgency
 from timely_llm.yaml_reader import YamlError, read
@@ -27,6 +28,7 @@ PARAMETERS = (
     AdapterParameter("z", 1.0, "height", "m", 0.0, 10.0),
     AdapterParameter("world", "", "a file"),
     AdapterParameter("fast", False, "a switch"),
+    AdapterParameter("speed", 1.0, "without limits"),
 )
 
 
@@ -182,6 +184,67 @@ def test_what_a_fleet_file_must_not_say(text, words):
     assert words in refused(text)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("2001-99-99", "0x_", "0b_", "!!int abc", "!!bool abc", "!!timestamp abc", "!foo 3"),
+        *("!!float abc", "!!binary a", "1" * 5000, "1" * 400, "99999999999999999999"),
+    ],
+)
+@pytest.mark.parametrize("key", ["z", "seed"])
+def test_a_value_that_cannot_be_read_is_named_by_line_and_field(key, value):
+    words = refused(f"robots:\n- id: a\n  kind: tello\n  parameters:\n    {key}: {value}")
+    assert words.startswith(f"f.yaml:5: robots[0].parameters.{key}: is ")
+    assert len(words) < 300
+    with pytest.raises(YamlError, match="^s.yaml:3: instructions.0..at: is "):
+        read_script(SCRIPT.replace("at: 2", f"at: {value}"), ("d1", "a1"), "s.yaml")
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
+def test_a_seed_may_be_any_int64(value):
+    read = fleet(f"robots: [{{id: a, kind: tello, parameters: {{seed: {value}}}}}]")
+    assert read["a"].parameters["seed"] == value
+
+
+def test_no_number_is_not_within_limits():
+    words = refused("robots: [{id: a, kind: tello, parameters: {z: .nan}}]")
+    assert "z: is nan: must be at least 0 m and at most 10 m" in words
+    words = refused("robots: [{id: a, kind: tello, parameters: {speed: .nan}}]")
+    assert "speed: is nan: must be a number" in words
+
+
+def test_a_long_text_is_no_file_but_may_be_a_parameter():
+    read = fleet(f"robots: [{{id: a, kind: tello, parameters: {{world: {'a' * 300}}}}}]")
+    assert read["a"].parameters["world"] == "a" * 300
+    words = refused(f"robots: [{{id: a, kind: tello}}]\nscript: {'a' * 300}")
+    assert "script: there is no file" in words
+
+
+def test_the_home_of_nobody_is_no_folder(tmp_path):
+    robot = "robots: [{id: a, kind: tello}]"
+    assert "there is no file" in refused(f"{robot}\nscript: ~nobody_here/x.yaml")
+    assert "there is no file" in refused("robots: [{id: a, skill_set: ~nobody_here/x.yaml}]")
+    python = fleet("robots: [{id: a, kind: tello, python: ~nobody_here/python}]", tmp_path)
+    assert python["a"].python == str(tmp_path / "~nobody_here/python")
+    for load in (load_fleet, lambda path: load_script(path, ("a",)), load_profile):
+        with pytest.raises(FileNotFoundError):
+            load("~nobody_here/x.yaml")
+
+
+def test_a_file_that_is_no_text_is_named_by_line(tmp_path):
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(b"robots: []\ndescription: caf\xe9\n")
+    for load in (load_fleet, lambda path: load_script(path, ("a",)), load_profile):
+        with pytest.raises(YamlError) as caught:
+            load(path)
+        assert str(caught.value) == f"{path}:2: is not UTF-8"
+
+
+@pytest.mark.parametrize("text", ['a: "\\UFFFFFFFF"', f"%YAML {'1' * 5000}.1\n--- 1"])
+def test_what_the_yaml_reader_trips_over_is_no_yaml(text):
+    assert refused(text).startswith("f.yaml:1: is not YAML")
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_a_fleet_or_a_yaml_error(text):
     with pytest.raises(YamlError):
@@ -247,6 +310,7 @@ def test_what_a_script_says():
         ("instruction: second", "instruction: ''", "has 0 characters: must have 1 to 4000"),
         ("urgency: urgent", "urgency: urgnt", "s.yaml:8: instructions[1].urgency: 'urgnt' is unk"),
         ("when_busy: preempt", "when_busy: wait", "(known: preempt, queue, reject)"),
+        ("cancel_after: 3", "max_replans: 1.5", "max_replans: is 1.5: must be a whole number"),
         ("cancel_after: 3", "expect: [CANCELLED]", "did you mean 'CANCELED'?"),
         ("cancel_after: 3", "cancel: 3", "unknown key 'cancel'; did you mean 'cancel_after'?"),
     ],

@@ -164,6 +164,7 @@ def broken(tmp_path, old, new):
         ("decode_ms: [3.12345, 3.4]", "decode_ms: [0, 0]", r"latency.decode_ms: has no time above"),
         ("decode_ms: [3.12345, 3.4]", "decode_ms: [3, a]", r"latency.decode_ms\[1\]: is 'a'"),
         ("block_size: 32", "block_size: 0", r"engine.block_size: is 0: must be 1 to"),
+        ("max_batch: 16", "max_batch: 16.5", r"engine.max_batch: is 16.5: must be a whole number"),
         ("machine:", "machines:", r"unknown key 'machines'; did you mean 'machine'\?"),
         ("goal_ms: 0.0", "goal_ms: -1", r"goal_ms"),
         ("name: planner", "nam: planner", r"model: unknown key 'nam'; did you mean 'name'"),

@@ -29,6 +29,7 @@ def test_the_same_seed_gives_the_same_times() -> None:
         ({"body": "dron"}, "unknown 'dron'; did you mean 'drone'?"),
         ({"world": "hause"}, "no bundled world 'hause'; did you mean 'house'?"),
         ({"world": "/nowhere.yaml"}, "/nowhere.yaml"),
+        ({"world": "~nobody_here/x.yaml"}, "~nobody_here/x.yaml"),
         ({"z": 0.1}, "start: z would be 0.10 m: geofence is 0.2 to 3 m"),
         ({"sead": 3}, "unknown parameter 'sead'; did you mean 'seed'?"),
     ],

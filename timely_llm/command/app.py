@@ -64,9 +64,10 @@ app.command()(report)
 
 def status_of(error: Exception) -> int | None:
     """The exit status for an error whose text says it all; None: it is a fault of ours."""
+    from timely_llm.skills import SkillSetError
     from timely_llm.yaml_reader import YamlError
 
-    if isinstance(error, YamlError | OSError):
+    if isinstance(error, YamlError | SkillSetError | OSError):
         return EXIT_USAGE
     from timely_llm.command.local_fleet import FleetError
     from timely_llm.command.processes import Interrupted

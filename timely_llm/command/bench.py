@@ -113,13 +113,13 @@ def bench(
     from timely_llm.evaluation import bench_options as options
     from timely_llm.evaluation.bench import Conditions
 
-    conditions = Conditions(
-        network=network,
-        refusals=refusals,
-        plan_overhead=plan_overhead,
-        decision_overhead=decision_overhead,
-    )
     try:
+        conditions = Conditions(
+            network=options.seconds("--network", network),
+            refusals=refusals,
+            plan_overhead=options.seconds("--plan-overhead", plan_overhead),
+            decision_overhead=options.seconds("--decision-overhead", decision_overhead),
+        )
         real = _model(model, preset) if engine is EngineKind.vllm else ""
         grid = options.grid(preset, real, workload, load, policies, max_batch, seeds)
         if model and not real:
@@ -232,12 +232,11 @@ def _print(results: Results) -> None:
     from rich.console import Console
 
     from timely_llm.command.bench_table import LEGEND, tables, urgency_tables
+    from timely_llm.command.console import plain_console
     from timely_llm.evaluation.bench_cells import engine_of
     from timely_llm.evaluation.bench_search import PAPER_UTILITY
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+    console = plain_console(_WIDTH)
     if not results.plan.model:
         for engine in results.plan.grid.engines:
             console.print(f"{engine}: {engine_of(engine).source}")

@@ -170,7 +170,8 @@ def _noting_scale(results: Results, real: RealBench) -> Measure:
 
 @contextmanager
 def _progress(console: Console) -> Iterator[Progress]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    description = TextColumn("{task.description}", markup=False)
+    columns = (description, BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         yield progress
 

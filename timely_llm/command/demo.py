@@ -56,8 +56,7 @@ def demo(
 
     Plays a script of instructions, then the same under vLLM's own scheduling, and compares.
     """
-    from rich.console import Console
-
+    from timely_llm.command.console import plain_console
     from timely_llm.command.demo_run import BASELINE, DemoOptions, run_demo, with_seed
     from timely_llm.command.processes import Interrupt
     from timely_llm.fleet_file import load_fleet
@@ -82,11 +81,8 @@ def demo(
     for name in {policy, BASELINE} if record is not None else ():
         if (record / name).exists():
             raise typer.BadParameter(f"{record / name} is there already", param_hint="--record")
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=LOG_WIDTH)
     with Interrupt() as interrupt:
-        raise typer.Exit(run_demo(options, console, interrupt))
+        raise typer.Exit(run_demo(options, plain_console(LOG_WIDTH), interrupt))
 
 
 def _check_names(policy: str, pace: str) -> None:

@@ -58,7 +58,7 @@ class LineDisplay:
         pass
 
     def _print(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 class TableDisplay:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from timely_llm.command.demo_display import Display, open_display
 from timely_llm.command.local_fleet import LocalFleet, child_environment, claim_domain, environment
@@ -102,7 +103,7 @@ def _show(
         options.json_file.write_text(json.dumps(report, indent=2) + "\n")
         console.print(f"report: {options.json_file}")
     for problem in problems:
-        console.print(f"[red]problem[/red]: {problem}", highlight=False)
+        console.print(Text.assemble(("problem", "red"), f": {problem}"))
 
 
 def _fly(

@@ -96,16 +96,12 @@ def profile(
         seed=seed,
     )
     check_writable({"--out": out})
-    from rich.console import Console
-
+    from timely_llm.command.console import plain_console
     from timely_llm.engine.base import EngineError
     from timely_llm.evaluation.profiling import ProfileError
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
     try:
-        _run(job, out, console)
+        _run(job, out, plain_console(_WIDTH))
     except (EngineError, ProfileError) as error:
         typer.echo(f"timely-llm: {error}", err=True)
         raise typer.Exit(EXIT_FAILED) from error
@@ -277,7 +273,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 def _grammar(kind: str) -> str:
     """The grammar of a kind that comes with the package, or of a skill set file."""
     from timely_llm.engine.base import did_you_mean
-    from timely_llm.skills import SkillSet
+    from timely_llm.skills import SkillSet, SkillSetError
 
     known: Sequence[str] = sorted(path.stem for path in share("config", "skills").glob("*.yaml"))
     path = share("config", "skills", f"{kind}.yaml") if kind in known else Path(kind)
@@ -287,7 +283,10 @@ def _grammar(kind: str) -> str:
             f"{did_you_mean(kind, known)}",
             param_hint="--kind",
         )
-    return SkillSet.from_file(path).grammar()
+    try:
+        return SkillSet.from_file(path).grammar()
+    except SkillSetError as error:
+        raise typer.BadParameter(str(error), param_hint="--kind") from error
 
 
 def _load() -> float:

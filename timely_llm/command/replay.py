@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os.path
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,17 +156,14 @@ def _model(recording: Recording) -> str:
     from timely_llm.paths import share
 
     given = str(recording.engine.get("model") or "")
-    return given if given and Path(given).exists() else str(share("models", "tiny_planner"))
+    return given if given and os.path.exists(given) else str(share("models", "tiny_planner"))
 
 
 def _print(report: dict) -> None:
-    from rich.console import Console
-
+    from timely_llm.command.console import plain_console
     from timely_llm.command.replay_table import notes, replay_table
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+    console = plain_console(_WIDTH)
     console.print(replay_table(report))
     for line in notes(report):
         console.print(line)

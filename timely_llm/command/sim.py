@@ -41,9 +41,9 @@ def sim_tello(
 
     try:
         first = ipaddress.IPv4Address(host)
+        drones = {str(first + i): SimTello(seed + i, battery, noise) for i in range(count)}
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--host") from error
-    drones = {str(first + i): SimTello(seed + i, battery, noise) for i in range(count)}
     inject(drones, fault or [], parse_fault, "drone")
 
     def tell(address: tuple[str, int], at: float, mark: str, text: str) -> None:

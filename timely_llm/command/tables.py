@@ -58,7 +58,7 @@ def live_table(board: Board, now: float, title: str, width: int) -> Group:
             robot_id,
             Text(urgency.name.lower(), style=_STYLES.get(urgency, "")),
             _plan_text(plan, plan_width),
-            f"{plan.segment}: {plan.call}" if plan.call else "",
+            Text(f"{plan.segment}: {plan.call}" if plan.call else ""),
             f"{plan.waiting(now):.2f} s",
             _state(plan) + (f" (+{queued})" if queued else ""),
         )
@@ -178,5 +178,6 @@ def robots_table(robots: Sequence[RobotInfo]) -> Table:
         table.add_column(name, no_wrap=True)
     for robot in robots:
         state = "stopped" if robot.stopped else "alive" if robot.alive else "silent"
-        table.add_row(robot.robot_id, robot.kind, robot.robot_namespace, state)
+        words = (robot.robot_id, robot.kind, robot.robot_namespace, state)
+        table.add_row(*(Text(word) for word in words))
     return table

@@ -9,6 +9,9 @@ GAMMA_SCALE = 10.41
 """s; of the gaps between requests in two months of FabriX's log (ELIS, section 4.1, Figure 4)."""
 
 
+MAX_ARRIVALS = 100_000  # of a process, in the mean
+
+
 def positive(name: str, value: float, unit: str = "") -> None:
     """``ValueError`` unless ``value`` is finite and above 0."""
     if not 0 < value < float("inf"):
@@ -20,6 +23,13 @@ def poisson(
 ) -> list[float]:
     """Times of a Poisson process of ``rate`` (1/s): ``count`` of them, or all before ``until``."""
     positive("rate", rate, "/s")
+    if count is None:
+        positive("time", until, " s")
+        if not rate * until <= MAX_ARRIVALS:
+            raise ValueError(
+                f"rate {rate:g}/s for a time of {until:g} s is about {rate * until:g} arrivals: "
+                f"at most {MAX_ARRIVALS}"
+            )
     times: list[float] = []
     now = rng.expovariate(rate)
     while len(times) < count if count is not None else now < until:

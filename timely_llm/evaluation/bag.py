@@ -26,14 +26,21 @@ from rosbags.typesys.store import Typestore
 
 from timely_llm import messages as values
 from timely_llm.evaluation.bag_writer import PACKAGE, BagError, typestore
+from timely_llm.evaluation.recorded_config import usable
 from timely_llm.evaluation.recording import Recording, Robot, Topic, on_our_clock
 from timely_llm.utility import TimeUtility, Urgency
+from timely_llm.yaml_reader import CONSTRUCT_ERRORS
 
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")  # of a record: what it is, its length
 _END = _HEAD.pack(0x0F, 4) + bytes(4) + _HEAD.pack(0x02, 20) + bytes(20) + _MAGIC
 _ENDS = (0x02, 0x0F)  # footer and end of data: nothing of the data comes behind them
 _FILES = (".mcap", ".db3")
+_DAMAGED = (
+    *(OSError, ReaderError, IndexError, ValueError, TypeError, KeyError, EOFError),
+    *(OverflowError, MemoryError, struct.error),
+)
+"""What reading a damaged file raises; the last three for lengths that cannot be."""
 
 
 def read(path: str | Path, namespace: str | None = None) -> Recording:
@@ -66,14 +73,14 @@ def _reader(path: Path, scratch: Path, notes: list[str]) -> Reader:
         raise BagError(f"{path}: is no bag: a folder, or a file *.mcap or *.db3, is")
     try:
         return _open(path)
-    except (OSError, ReaderError, IndexError, ValueError, TypeError, KeyError) as error:
+    except _DAMAGED as error:
         file = _only_file(path, error)
         why = _first_line(error)
     if file.suffix != ".mcap":
         raise BagError(f"{file}: cannot be read: {why}")
     try:
         reader = _open(file) if file != path else None
-    except (OSError, ReaderError, IndexError, ValueError, TypeError, KeyError):
+    except _DAMAGED:
         reader = None
     if reader is not None:
         notes.append("the bag has no metadata: its recorder did not come to an end")
@@ -82,7 +89,7 @@ def _reader(path: Path, scratch: Path, notes: list[str]) -> Reader:
     notes.append(f"{file.name} ends in the middle: {kept} bytes of it could be read")
     try:
         return _open(whole)
-    except (OSError, ReaderError, IndexError, ValueError, TypeError, KeyError) as error:
+    except _DAMAGED as error:
         raise BagError(f"{file}: cannot be read: {_first_line(error)}") from error
 
 
@@ -201,17 +208,19 @@ class _Reading:
         return dataclasses.replace(found, notes=tuple(self.notes))
 
     def _config(self) -> dict[str, Any]:
-        texts = [message.data for _, message in self._messages("planner_config", lambda m: m)]
+        texts = [text for _, text in self._messages("planner_config", lambda m: str(m.data))]
         if not texts:
             return {}
         try:
             config = yaml.safe_load(texts[-1])
-        except yaml.YAMLError as error:
+        except CONSTRUCT_ERRORS as error:
             self.notes.append(f"planner_config: is not YAML: {_first_line(error)}")
             return {}
         if not isinstance(config, dict):
             self.notes.append("planner_config: is not a mapping")
             return {}
+        config, notes = usable(config)
+        self.notes += notes
         return config
 
     def _robot(self, info: values.RobotInfo) -> Robot:
@@ -241,7 +250,7 @@ class _Reading:
             return
         try:
             yield from self.reader.messages(connections)
-        except (ReaderError, struct.error, EOFError, ValueError) as error:
+        except _DAMAGED as error:
             self.notes.append(f"{connections[0].topic}: reading ended early: {_first_line(error)}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from timely_llm.evaluation.metrics import mean_rows
@@ -128,15 +128,18 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The runs that differ in the seed alone: the mean of their rows, and the utility of each.
+    """The runs that differ in the seed alone: the mean of their rows, and the utility of each, in
+    the order of ``seeds``.
 
     ``lead`` is by how much the mean utility is above that of the best other policy on the same
-    traces, as a share of the maximum, and ``lead_error`` half its 95% interval (None: one seed).
+    traces, as a share of the maximum (None: no seed is shared with another policy), and
+    ``lead_error`` half its 95% interval (None: one seed).
     """
 
     cell: Cell  # of the first seed
     row: Row
     utilities: tuple[float, ...]
+    seeds: tuple[int, ...]
     maximum: float
     lead: float | None = None
     lead_error: float | None = None
@@ -201,7 +204,19 @@ def kept_cells(found: Iterable[Summary], measured: Iterable[Measured]) -> tuple[
 
 
 def _better(one: Summary, other: Summary) -> bool:
-    return (one.utility, -one.cell.max_batch) > (other.utility, -other.cell.max_batch)
+    """On the seeds that both have; without such, the one of more seeds."""
+    pairs = _paired(one, other)
+    gain = math.fsum(own - its for own, its in pairs)
+    if not pairs:
+        gain = len(one.seeds) - len(other.seeds)
+    return (gain, other.cell.max_batch) > (0, one.cell.max_batch)
+
+
+def _paired(one: Summary, other: Summary) -> list[tuple[float, float]]:
+    """The utilities of both on the seeds that both have."""
+    its = dict(zip(other.seeds, other.utilities, strict=True))
+    own = zip(one.seeds, one.utilities, strict=True)
+    return [(utility, its[seed]) for seed, utility in own if seed in its]
 
 
 def _where(cell: Cell) -> tuple[str, str, float]:
@@ -213,25 +228,23 @@ def _summary(group: Sequence[Measured]) -> Summary:
         cell=group[0].cell,
         row=mean_rows([one.row for one in group]),
         utilities=tuple(one.row["utility_mean"] for one in group),
+        seeds=tuple(one.cell.seed for one in group),
         maximum=math.fsum(one.maximum for one in group) / len(group),
     )
 
 
 def _with_lead(one: Summary, found: Sequence[Summary]) -> Summary:
-    others = [
-        other
-        for other in found
-        if _where(other.cell) == _where(one.cell)
-        and other.cell.policy != one.cell.policy
-        and len(other.utilities) == len(one.utilities)
-    ]
-    if not others:
+    """The least of the leads over all other policies that have seeds of ``one``."""
+    leads = []
+    for other in found:
+        if _where(other.cell) != _where(one.cell) or other.cell.policy == one.cell.policy:
+            continue
+        if pairs := _paired(one, other):
+            leads.append(interval([(own - its) / one.maximum for own, its in pairs]))
+    if not leads:
         return one
-    rival = max(others, key=lambda other: other.utility)
-    pairs = zip(one.utilities, rival.utilities, strict=True)
-    differences = [(own - other) / one.maximum for own, other in pairs]
-    mean, error = interval(differences)
-    return Summary(one.cell, one.row, one.utilities, one.maximum, mean, error)
+    mean, error = min(leads, key=lambda lead: lead[0])
+    return replace(one, lead=mean, lead_error=error)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:

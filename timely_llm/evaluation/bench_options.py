@@ -5,7 +5,6 @@ Every error is a ``BadOption`` that names the option, the value, and what it cou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -18,6 +17,8 @@ from timely_llm.evaluation.bench_cells import (
     engine_of,
     trace_of,
 )
+from timely_llm.evaluation.bench_search import LEAST
+from timely_llm.evaluation.composition import scale
 from timely_llm.evaluation.tasks import skill_sets
 from timely_llm.evaluation.trace import Trace
 
@@ -25,7 +26,9 @@ _Kind = TypeVar("_Kind", int, float)
 
 ALL = "all"
 MAX_SEEDS = 1000
-MAX_LOAD = 1000.0
+MIN_LOAD, MAX_LOAD = 1e-6, 1000.0
+MIN_TIME_SCALE, MAX_TIME_SCALE = 1e-6, 1000.0
+MAX_SECONDS = 1000.0  # of network and overheads
 MAX_BATCH = 1024
 
 
@@ -47,11 +50,12 @@ def grid(
     own = policies.names()
     known = own + [f"{name}:{p}" for name in own if policies.get(name).predicts for p in PREDICTORS]
     chosen = tuple(own) if policy.strip() == ALL else names("--policies", policy, known)
-    drawn = seeds(seed)
+    drawn, factors = seeds(seed), loads(load)
+    least = min(LEAST if factor == PAPER_LOAD else float(factor) for factor in factors)
     return Grid(
         engines=(real_engine(model),) if model else _presets(presets),
-        workloads=_workloads(workload, drawn, model != ""),
-        loads=loads(load),
+        workloads=_workloads(workload, drawn, model != "", least),
+        loads=factors,
         policies=chosen,
         seeds=drawn,
         batches=batches(batch, known),
@@ -84,12 +88,15 @@ def _presets(text: str) -> tuple[str, ...]:
     return found
 
 
-def _workloads(text: str, drawn: Sequence[int], real: bool) -> tuple[str, ...]:
+def _workloads(text: str, drawn: Sequence[int], real: bool, load: float) -> tuple[str, ...]:
+    """``load`` is the least of the loads."""
     found = _items("--workload", text)
     for name in found:
         for seed in drawn:
             try:
-                check_trace(trace_of(name, seed), real)
+                trace = trace_of(name, seed)
+                check_trace(trace, real)
+                scale(trace, load)
             except (ValueError, OSError) as error:
                 raise BadOption("--workload", str(error)) from error
     return found
@@ -124,7 +131,7 @@ def names(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
 def loads(text: str) -> tuple[float | str, ...]:
     """Numbers, or ``paper``, apart by commas."""
     return tuple(
-        item if item == PAPER_LOAD else _number("--load", item, MAX_LOAD)
+        item if item == PAPER_LOAD else _number("--load", item, MIN_LOAD, MAX_LOAD)
         for item in _items("--load", text)
     )
 
@@ -143,11 +150,19 @@ def seeds(text: str) -> tuple[int, ...]:
 
 
 def time_scale(text: str) -> TimeScale:
-    """A factor above 0; ``auto``; or ``auto:FACTOR``."""
+    """A factor; ``auto``; or ``auto:FACTOR``."""
+    option, limits = "--time-scale", (MIN_TIME_SCALE, MAX_TIME_SCALE)
     name, colon, factor = text.partition(":")
     if name != "auto":
-        return TimeScale(_number("--time-scale", text, 1000.0))
-    return TimeScale(_number("--time-scale", factor, 1000.0) if colon else 1.0, auto=True)
+        return TimeScale(_number(option, text, *limits))
+    return TimeScale(_number(option, factor, *limits) if colon else 1.0, auto=True)
+
+
+def seconds(option: str, value: float) -> float:
+    """``value`` of an option in s."""
+    if not 0 <= value <= MAX_SECONDS:
+        raise BadOption(option, f"{value:g} must be 0 to {MAX_SECONDS:g} s")
+    return value
 
 
 def batches(text: str, known: Sequence[str]) -> Batches:
@@ -178,10 +193,10 @@ def _items(option: str, text: str) -> tuple[str, ...]:
     return found
 
 
-def _number(option: str, text: str, most: float) -> float:
+def _number(option: str, text: str, least: float, most: float) -> float:
     value = _parsed(option, text, float)
-    if not (math.isfinite(value) and 0 < value <= most):
-        raise BadOption(option, f"{text} must be above 0 and at most {most:g}")
+    if not least <= value <= most:
+        raise BadOption(option, f"{text} must be {least:g} to {most:g}")
     return value
 
 

@@ -18,6 +18,9 @@ from timely_llm.skills import SkillSet
 EVENT_SPACING = 0.001
 """s between the tasks of one event, as LRTrace sends them."""
 
+MAX_TIME = 1e10
+"""s; the latest arrival: a float still tells microseconds there."""
+
 Event = tuple[float, Sequence[Task]]
 
 
@@ -64,11 +67,17 @@ def scale(trace: Trace, load: float) -> Trace:
     """``trace`` with all inter-arrival times, the first from 0 s, divided by ``load``.
 
     Nothing else changes: tasks, robots, true durations and expected response times stay.
+    ``ValueError`` for arrivals later than ``MAX_TIME``.
     """
     if not 0 < load < math.inf:
         raise ValueError(f"load is {load:g}: must be finite and above 0")
-    scaled = (replace(arrival, at=arrival.at / load) for arrival in trace.arrivals)
-    return replace(trace, arrivals=tuple(scaled))
+    scaled = tuple(replace(arrival, at=arrival.at / load) for arrival in trace.arrivals)
+    last = max((arrival.at for arrival in scaled), default=0.0)
+    if not last <= MAX_TIME:
+        raise ValueError(
+            f"load is {load:g}: {trace.name!r} has arrivals at {last:g} s: at most {MAX_TIME:g} s"
+        )
+    return replace(trace, arrivals=scaled)
 
 
 def split(trace: Trace, gap: float) -> list[Trace]:

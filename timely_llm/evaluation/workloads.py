@@ -170,6 +170,8 @@ def _value(option: str, value: object, kind: object) -> object:
         raise ValueError(f"{option} is {text}: must be {words}") from None
     if number is int and found < 1:
         raise ValueError(f"{option} is {text}: must be at least 1")
+    if number is int and found > times.MAX_ARRIVALS:
+        raise ValueError(f"{option} is {text}: must be at most {times.MAX_ARRIVALS}")
     return found
 
 
