@@ -100,7 +100,7 @@ def test_a_gripper_is_an_output_a_tool_or_a_command(gripper, closes):
         (
             "  home:",
             "  home_1: {joints: [0, 0, 0, 0, 0, 0]}\n  home_2:",
-            "c.yaml:14: poses.home_2: is called like the pose 'home_1': a number at the end does not",
+            "c.yaml:14: poses.home_2: is called like the pose 'home_1': a number at the end",
         ),
         ("  home:", "  '7':", "c.yaml:13: poses.7: must have more to it than a number"),
         ("name: lid", "name: '_9'", "c.yaml:17: objects[1].name: must have more to it than a num"),
