@@ -31,7 +31,7 @@ indy_done := .venv-indy/indy-done
 file_list := build/installed-files
 
 .PHONY: help setup build ready test indy test-indy sim-indy demo run bench results eval-planner \
-  lint format lock clean FORCE
+  lint typecheck format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
@@ -54,7 +54,7 @@ run_indy := TIMELY_LLM_VENV=.venv-indy $(run)
 indy: $(indy_done) $(build_done) ## Installs what Indy7 arms need into .venv-indy
 
 test-indy: indy ## Runs the tests of Indy7 arms, on their own SDK
-	@$(run_indy) python -m pytest $(or $(ARGS),test/indy)
+	@$(run_indy) python -m pytest $(or $(ARGS),test/robot_adapters/indy7_sdk)
 
 sim-indy: indy ## Runs timely-llm sim-indy with ARGS, for example ARGS='--verbose'
 	@$(run_indy) python -m timely_llm.cli sim-indy $(ARGS)
@@ -76,6 +76,9 @@ eval-planner: ready ## Scores the bundled model
 
 lint: $(setup_done) ## Checks style and formatting
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+
+typecheck: $(setup_done) ## Checks types
+	@.venv/bin/mypy
 
 format: $(setup_done) ## Formats the code
 	@.venv/bin/ruff check --fix . ; .venv/bin/ruff format .

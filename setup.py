@@ -37,7 +37,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["timely_llm*", "robot_adapters*"]),
-    package_data={"timely_llm": ["data/*", "live/*.html", "evaluation/*.jinja2"]},
+    package_data={"timely_llm": ["data/*", "live/*.html", "recording/*.jinja2"]},
     data_files=shared(),
     install_requires=requirements("base"),
     extras_require={

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.figures import Figure, Report
-from timely_llm.engine_presets import get
-from timely_llm.evaluation import workloads
-from timely_llm.evaluation.simulate import Setting, simulate
+from timely_llm.estimation.presets import get
 from timely_llm.policies import least_loss
+from timely_llm.simulation.loop import Setting, simulate
+from timely_llm.simulation.workloads import published as workloads
 
 BATCH = 24
 PLACES = (("rtx4090-llama3-8b", (1, 6, 12)), ("rtx4090-llama3-8b-slope2", (12,)))

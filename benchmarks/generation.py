@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from timely_llm.engine.base import Engine, GenerationRequest, Output
+from timely_llm.language.grammar import plan_grammar
+from timely_llm.language.loader import load_skill_set
+from timely_llm.language.segmenter import SegmentDetector
 from timely_llm.paths import share
-from timely_llm.prompts import PromptTemplate
-from timely_llm.segment import SegmentDetector
-from timely_llm.skills import SkillSet
+from timely_llm.prompts.template import PromptTemplate
+from timely_llm.protocols.engine import Engine, EngineRequest, Output
 
 MAX_TOKENS = 2048  # the planner's default
 _numbers = itertools.count(1)
@@ -23,13 +24,13 @@ class Bench:
 
     def __init__(self, engine: Engine, model: str, kind: str) -> None:
         self.engine = engine
-        self.skills = SkillSet.from_file(share("config", "skills", f"{kind}.yaml"))
+        self.skills = load_skill_set(share("config", "skills", f"{kind}.yaml"))
         self.prompts = PromptTemplate.resolve("", model)
         self.system = self.prompts.system(self.skills)
-        self.grammar = self.skills.grammar()
-        self._pin()
+        self.grammar = plan_grammar(self.skills)
+        self._prefix()
 
-    def _pin(self) -> None:
+    def _prefix(self) -> None:
         name = self.submit(None)
         while not self.engine.step([name]).outputs:
             pass
@@ -38,7 +39,7 @@ class Bench:
         """Hand a request to the engine; None: the fixed prompt alone. Returns its id."""
         number = next(_numbers)
         user = None if instruction is None else self.prompts.user(self.skills, scene, instruction)
-        request = GenerationRequest(
+        request = EngineRequest(
             f"r{number}", number, self.system, user, self.grammar, MAX_TOKENS, **fields
         )
         self.engine.submit(request)

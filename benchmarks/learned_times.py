@@ -17,15 +17,15 @@ from functools import cache
 from statistics import fmean
 
 from benchmarks.figures import Figure, Report
-from timely_llm.engine_presets import rtx4090_llama3_8b
-from timely_llm.evaluation import workloads
-from timely_llm.evaluation.simulate import Setting, simulate
-from timely_llm.evaluation.tasks import published, skill_sets
-from timely_llm.learned_times import Times
-from timely_llm.messages import SkillCall
-from timely_llm.minispec import Call, parse
-from timely_llm.skill_times import QUANTILE
-from timely_llm.skills import Duration, SkillSet
+from timely_llm.estimation.learned_times import Times
+from timely_llm.estimation.presets import rtx4090_llama3_8b
+from timely_llm.estimation.skill_time import QUANTILE
+from timely_llm.language.parser import Call, parse
+from timely_llm.language.skills import Duration, SkillSet
+from timely_llm.protocols.messages import SkillCall
+from timely_llm.simulation.loop import Setting, simulate
+from timely_llm.simulation.workloads import published as workloads
+from timely_llm.simulation.workloads.tasks import published, skill_sets
 
 POLICIES = ("least_loss", "timely")
 CELLS = (("wid2", 10.0), ("arm", 28.0))

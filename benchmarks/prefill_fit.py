@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.figures import Figure, Report
-from timely_llm.engine_presets import KV_READ, OWN_WORDS, rtx4090_llama3_8b
-from timely_llm.evaluation.fit_prefill import PAPER_UTILITY, fit_prefill
-from timely_llm.evaluation.metrics import mean
-from timely_llm.evaluation.simulate import Setting, simulate
-from timely_llm.evaluation.workloads import make
+from timely_llm.bench.fit_prefill import PAPER_UTILITY, fit_prefill
+from timely_llm.estimation.presets import KV_READ, OWN_WORDS, rtx4090_llama3_8b
+from timely_llm.simulation.loop import Setting, simulate
+from timely_llm.simulation.metrics import mean
+from timely_llm.simulation.workloads.published import make
 
 SLOPES = (0.0, KV_READ, 0.002)  # s a further sequence
 POLICIES = {"vllm_stream": 12, "fcfs": 6, "edf": 6, "timely": 6}  # and their max batch

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import MAX_TOKENS, Bench, bundled_model, running
-from timely_llm.minispec import PlanChecker, PlanError
+from timely_llm.language.parser import PlanChecker, PlanError
 from tools.random_model import make_random_model
 
 BATCH = 16

@@ -20,9 +20,9 @@ from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 
 from timely_llm.action import Plan
-from timely_llm.messages import NO_PLAN, Execution, ExecutionState, SegmentCommand
 from timely_llm.msg import Execution as ExecutionMessage
 from timely_llm.msg import Segment
+from timely_llm.protocols.messages import NO_PLAN, Execution, ExecutionState, SegmentCommand
 from timely_llm.ros.conversions import from_ros, instance_to_ros, to_ros
 from timely_llm.ros.process import new_instance
 from timely_llm.ros.qos import BURST

@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 from benchmarks.figures import Figure, Report
 from timely_llm import policies
-from timely_llm.engine_presets import get
-from timely_llm.evaluation.simulate import Replay, Setting
-from timely_llm.evaluation.tasks import draw_durations, published, skill_sets
-from timely_llm.evaluation.trace import Arrival, Task, Trace
-from timely_llm.generation import Generation, State
-from timely_llm.latency import SegmentLength
-from timely_llm.latency_estimate import LatencyEstimate
-from timely_llm.messages import PlanGoal
-from timely_llm.minispec import parse
+from timely_llm.core.request import Request, State
+from timely_llm.core.views import view_of
+from timely_llm.estimation.latency_estimate import LatencyEstimate
+from timely_llm.estimation.presets import get
+from timely_llm.estimation.segment_length import SegmentLength
+from timely_llm.language.parser import parse
 from timely_llm.policies import EngineState
-from timely_llm.utility import PRESETS, TimeUtility, Urgency
-from timely_llm.views import view_of
+from timely_llm.protocols.messages import PlanGoal
+from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
+from timely_llm.simulation.loop import Replay, Setting
+from timely_llm.simulation.trace import Arrival, Task, Trace
+from timely_llm.simulation.workloads.tasks import draw_durations, published, skill_sets
 
 ENGINE = get("rtx4090-llama3-8b")
 LIVE = 32
@@ -122,7 +122,7 @@ def _step_cost(policy: str, waiting: int, steps: int = 60) -> float:
 
 
 def decision(policy: str, count: int, target: float, repeats: int, data: dict) -> list[Figure]:
-    """With all views made anew, and with the views that the loop keeps."""
+    """With all views made again, and with the views that the loop keeps."""
     plans, lengths = live_plans(count), SegmentLength()
     state = EngineState(BATCH, LatencyEstimate(ENGINE.latency), 10**6, 10**6)
     choose = policies.get(policy).choose
@@ -133,23 +133,23 @@ def decision(policy: str, count: int, target: float, repeats: int, data: dict) -
     kept = views()
     anew = _seconds(lambda: choose(5.0, views(), state), count, repeats)
     only = _seconds(lambda: choose(5.0, kept, state), count, repeats)
-    data[f"decision_s {policy} {count}"] = {"anew": anew, "kept": only}
+    data[f"decision_s {policy} {count}"] = {"again": anew, "kept": only}
     what = f"a decision for {count:,} live goals, {policy}"
     limit = f"at most {target * 1e6:,.0f} us"
     return [
-        Figure(f"{what}, views anew", f"{anew * 1e6:,.0f} us", limit, anew <= target),
+        Figure(f"{what}, views again", f"{anew * 1e6:,.0f} us", limit, anew <= target),
         Figure(f"{what}, views kept", f"{only * 1e6:,.0f} us"),
     ]
 
 
-def live_plans(count: int) -> list[Generation]:
+def live_plans(count: int) -> list[Request]:
     """Half of them wait for their first segment, half stand suspended behind one."""
     rng = random.Random(0)
     plans = []
     for i in range(count):
         urgency = rng.choice((Urgency.URGENT, Urgency.NORMAL))
         goal = PlanGoal(f"robot_{i}", "go", urgency=urgency)
-        plan = Generation(str(i), i, goal, PRESETS[urgency], rng.uniform(4.0, 5.0), State.WAITING)
+        plan = Request(str(i), i, goal, PRESETS[urgency], rng.uniform(4.0, 5.0), State.WAITING)
         plan.prompt_tokens, plan.uncached = 3000, 100
         if i % 2:
             plan.begun, plan.state, plan.segments = True, State.SUSPENDED, ["mf(50)"]

@@ -20,7 +20,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from timely_llm.fleet_file import fleet_nodes, load_fleet
+from timely_llm.cli.fleet_file import fleet_nodes, load_fleet
 from timely_llm.paths import share
 
 #: Arguments that are passed on to planner.launch.py as they are.

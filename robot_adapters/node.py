@@ -1,4 +1,4 @@
-"""The robot node: the ROS side of ``executor.py``. One process, one robot.
+"""The robot node: the ROS side of ``executor/executor.py``. One process, one robot.
 
 Callbacks turn messages into inputs of the executor and what it returns into messages; one timer
 wakes it when it asks to be woken. Nothing here decides anything about a plan.
@@ -17,13 +17,13 @@ from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from robot_adapters.base import OnNode, Recoverable, make_adapter
-from robot_adapters.executor import RobotExecutor
+from robot_adapters.adapter import OnNode, Recoverable, make_adapter
+from robot_adapters.executor.executor import RobotExecutor
+from robot_adapters.executor.plan_run import Question
 from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
-from robot_adapters.plan_run import Question
 from robot_adapters.registration import Registration
-from timely_llm import messages as values
 from timely_llm.msg import Execution, PlannerStatus, Segment
+from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import (
     from_ros,
     instance_from_ros,
@@ -33,8 +33,8 @@ from timely_llm.ros.conversions import (
 )
 from timely_llm.ros.process import new_instance, run_node
 from timely_llm.ros.qos import RELIABLE, STATUS
+from timely_llm.ros.steady_time import SteadyTime
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
-from timely_llm.steady_time import SteadyTime
 
 GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s

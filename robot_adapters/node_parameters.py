@@ -6,11 +6,12 @@ from typing import Any
 
 from rclpy.node import Node
 
-from robot_adapters.base import AdapterParameter, adapter_class
-from robot_adapters.plan_run import Timing
+from robot_adapters.adapter import AdapterParameter, adapter_class
+from robot_adapters.executor.plan_run import Timing
+from timely_llm.language.loader import load_skill_set
+from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share
 from timely_llm.ros.declare import Parameter, ParameterError, declare, refuse_unknown
-from timely_llm.skills import SkillSet
 
 DEFAULT_KIND = "tello"
 PROBES = ("robot", "planner")
@@ -66,7 +67,7 @@ def skill_set(values: dict[str, Any]) -> tuple[str, SkillSet]:
     """
     kind, path = values["kind"], values["skill_set"]
     if path:
-        skills = SkillSet.from_file(path)
+        skills = load_skill_set(path)
         if kind not in ("", skills.kind):
             raise ParameterError(
                 f"parameter 'kind' is {kind!r}, but the skill set's is {skills.kind!r}"
@@ -79,7 +80,7 @@ def skill_set(values: dict[str, Any]) -> tuple[str, SkillSet]:
             f"parameter 'kind': {kind!r} has no bundled skill set (known: {known}); "
             "give one with 'skill_set'"
         )
-    return "", SkillSet.from_file(file)
+    return "", load_skill_set(file)
 
 
 def timing(values: dict[str, Any]) -> Timing:

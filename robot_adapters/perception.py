@@ -2,20 +2,47 @@
 
 The Tello SDK delivers video and recognises nothing. A class of your own, named by the adapter's
 parameter ``perception`` (``module:class``), makes the skills that depend on a picture possible;
-``docs/tello.md`` has an example. ``sim_camera.py`` is one for simulated drones.
+``docs/tello.md`` has an example. ``simulated/camera.py`` is one for simulated drones.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from robot_adapters.base import AdapterError
-from robot_adapters.bodies import Pose
-from robot_adapters.world import plain_name
-from timely_llm.skills import Value
+from robot_adapters.adapter import AdapterError
+from timely_llm.language.skills import Value
+
+Point = tuple[float, float, float]
+"""In m."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    x: float
+    y: float
+    z: float
+    yaw: float = 0.0
+
+    @property
+    def point(self) -> Point:
+        return (self.x, self.y, self.z)
+
+    def toward(self, end: Pose, share: float) -> Pose:
+        """The pose at ``share`` (0 to 1) of the way; yaw is not taken the short way round."""
+        pairs = zip(self.point + (self.yaw,), end.point + (end.yaw,), strict=True)
+        return Pose(*(a + share * (b - a) for a, b in pairs))
+
+    def __str__(self) -> str:
+        return f"x {self.x:.2f} y {self.y:.2f} z {self.z:.2f} m, yaw {self.yaw % 360:.0f} deg"
+
+
+def plain_name(name: str) -> str:
+    """Lower case, blanks for underscores, without a number at the end."""
+    return re.sub(r"[ _]*\d+$", "", name.lower()).replace("_", " ").strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from timely_llm.messages import ErrorCode
+from timely_llm.protocols.messages import ErrorCode
 
 PERIOD = 0.25  # s, between two looks for a planner, and between two asks
 ASK_AGAIN = 5.0  # s without an answer; discovery alone may take 3 s on a busy machine

@@ -10,7 +10,7 @@ from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rclpy.qos import qos_profile_sensor_data
 
-from robot_adapters.base import Adapter, AdapterParameter, Progress
+from robot_adapters.adapter import Adapter, AdapterParameter, Progress
 
 SENSES = {"move_forward": 1, "move_backward": -1, "turn_ccw": 1, "turn_cw": -1}
 

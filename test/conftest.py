@@ -32,7 +32,7 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "timely_llm")
 )
 
-SLOWEST_FIRST = ("ros", "indy", "launch", "engine", "robots", "live", "pure")
+SLOWEST_FIRST = ("ros", "launch", "engine", "tello_sdk", "indy7_sdk", "live", "cli", "core")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,7 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _place(item: pytest.Item) -> tuple[int, int]:
     """By folder; the short one of the files that share the SDK's ports is far from the long one."""
-    return (item.path.stem == "test_sim_tello_udp", SLOWEST_FIRST.index(item.path.parent.name))
+    folder = item.path.parent.name
+    place = SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
+    return (folder == "tello_sdk" and item.path.stem == "test_simulator", place)
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from timely_llm.engine.base import GenerationRequest  # noqa: E402
-from timely_llm.minispec import PlanError, parse  # noqa: E402
-from timely_llm.prompts import PromptTemplate  # noqa: E402
+from timely_llm.language.grammar import plan_grammar  # noqa: E402
+from timely_llm.language.parser import PlanError, parse  # noqa: E402
+from timely_llm.prompts.template import PromptTemplate  # noqa: E402
+from timely_llm.protocols.engine import EngineRequest  # noqa: E402
 from tools.planner import dataset  # noqa: E402
 from tools.planner.dataset import Example  # noqa: E402
 from tools.planner.draw import HELD_OUT_NOUNS, HELD_OUT_SHARE  # noqa: E402
@@ -55,9 +56,9 @@ def generate(engine, template: PromptTemplate, examples: list[Example]) -> list[
         while waiting and len(live) < engine.info.max_batch:
             number, example = waiting.pop(0)
             skills = example.skills
-            grammar = grammars.setdefault(id(skills), skills.grammar())
+            grammar = grammars.setdefault(id(skills), plan_grammar(skills))
             user = template.user(skills, example.pair.scene, example.pair.instruction)
-            request = GenerationRequest(
+            request = EngineRequest(
                 str(number), number, template.system(skills), user, grammar, MAX_TOKENS
             )
             engine.submit(request)

@@ -32,8 +32,8 @@ import torch.multiprocessing as mp  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
-from timely_llm.prompts import FILE_NAME, PromptTemplate  # noqa: E402
-from timely_llm.skills import SkillSet  # noqa: E402
+from timely_llm.language.skills import SkillSet  # noqa: E402
+from timely_llm.prompts.template import FILE_NAME, PromptTemplate  # noqa: E402
 from tools.planner import dataset, tokens  # noqa: E402
 from tools.planner.llama import Llama, Size  # noqa: E402
 from tools.planner.training import Encoder, Trainer, score, shares  # noqa: E402

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from robot_adapters.base import AdapterError, AdapterParameter, Notice, Progress
+from robot_adapters.adapter import AdapterError, AdapterParameter, Notice, Progress
 from robot_adapters.indy7.arm import LOOK_BUSY, Arm
 from robot_adapters.indy7.cell import Cell, load_cell
 from robot_adapters.indy7.parameters import PARAMETERS
 from robot_adapters.indy7.skills import SAYS, SIGHTS, WAITS, Skills, misfits
 from robot_adapters.indy7.steps import Settings
 from robot_adapters.indy7.words import STATES
-from timely_llm.messages import SkillCall
+from timely_llm.language.skills import Skill, SkillSet, Value
 from timely_llm.paths import share
-from timely_llm.skills import Skill, SkillSet, Value
+from timely_llm.protocols.messages import SkillCall
 
 POLL_BUSY, POLL_IDLE = 0.02, 0.1  # s, between two looks at what was answered
 LAST_WORDS = 1.0  # s, that the end may take

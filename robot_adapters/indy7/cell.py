@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from robot_adapters.base import AdapterError
-from robot_adapters.world import plain_name
-from timely_llm.yaml_reader import Node, YamlError, nearest, read
+from robot_adapters.adapter import AdapterError
+from robot_adapters.perception import plain_name
+from timely_llm.validation.reader import Node, YamlError, nearest, read
 
 Six = tuple[float, float, float, float, float, float]
 Point = tuple[float, float, float]

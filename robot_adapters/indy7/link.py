@@ -1,7 +1,7 @@
 """One Indy7 controller through the SDK: calls that end in time, each in a thread of a pool.
 
 The SDK blocks, sets no deadline on any of its calls, and lets gRPC wait up to two minutes before it
-connects again. Its channels are made anew here, with a deadline on whatever goes through them.
+connects again. Its channels are made again here, with a deadline on whatever goes through them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robot_adapters.base import AdapterParameter as Parameter
+from robot_adapters.adapter import AdapterParameter as Parameter
 
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter("host", "192.168.0.10", "address of the controller"),

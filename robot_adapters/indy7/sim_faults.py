@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robot_adapters.tello.sim_faults import Fault, FaultError, Kind
-from robot_adapters.tello.sim_faults import parse_fault as _parse
+from robot_adapters.simulated.faults import Fault, FaultError, Kind
+from robot_adapters.simulated.faults import parse_fault as _parse
 
 __all__ = ["KINDS", "Fault", "FaultError", "parse_fault"]
 

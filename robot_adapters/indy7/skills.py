@@ -13,7 +13,7 @@ from robot_adapters.indy7.cell import DOWN, Cell, NamedPose, Object
 from robot_adapters.indy7.steps import JointMove, Line, MoveTo, Operate, Sense, Step, Then
 from robot_adapters.indy7.words import Look
 from robot_adapters.perception import Sighting, scene
-from timely_llm.skills import Skill, SkillSet, Value
+from timely_llm.language.skills import Skill, SkillSet, Value
 
 WAITS, SAYS = "delay", "log"
 SIGHTS = ("scan", "is_visible")

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from robot_adapters.base import AdapterError, AdapterParameter, Notice, Progress
-from robot_adapters.drone_skills import (
+from robot_adapters.adapter import AdapterError, AdapterParameter, Notice, Progress
+from robot_adapters.perception import make_perception, scene
+from robot_adapters.tello.dead_reckoning import DeadReckoning
+from robot_adapters.tello.drone_skills import (
     SAYS,
     TAKEOFFS,
     WAITS,
@@ -20,16 +22,14 @@ from robot_adapters.drone_skills import (
     moves,
     step_of,
 )
-from robot_adapters.perception import make_perception, scene
-from robot_adapters.reckoning import Reckoning
 from robot_adapters.tello.flight import TAKEOFF_HEIGHT, Flight
 from robot_adapters.tello.landing import Landing
 from robot_adapters.tello.link import LinkError, TelloLink
 from robot_adapters.tello.parameters import PARAMETERS
 from robot_adapters.tello.skills import Eyes, Skills
 from robot_adapters.tello.worker import Job
-from timely_llm.messages import SkillCall
-from timely_llm.skills import Skill, SkillSet, Value
+from timely_llm.language.skills import Skill, SkillSet, Value
+from timely_llm.protocols.messages import SkillCall
 
 TAKEOFF_TIME = 3.5  # s, about
 LOOK_BUSY, LOOK_IDLE = 0.02, 0.1  # s, between two looks at the drone
@@ -56,14 +56,14 @@ class TelloAdapter:
         perception = make_perception(values["perception"], robot_id, values["perception_config"])
         _refuse(skills, perception)
         self._values = values
-        self._reckoning = Reckoning(skills.bounds.geofence, values["drift"])
+        self._dead_reckoning = DeadReckoning(skills.bounds.geofence, values["drift"])
         try:
             link = TelloLink(
                 values["host"], values["port"], values["local_port"], values["state_port"]
             )
         except LinkError as error:
             raise AdapterError(str(error)) from error
-        self.flight = Flight(link, self._reckoning, values["answer_timeout"])
+        self.flight = Flight(link, self._dead_reckoning, values["answer_timeout"])
         self._eyes = Eyes(perception, self.flight)
         self._actions = Skills(self.flight, self._eyes)
         self._landing = Landing(self.flight, values)
@@ -99,7 +99,7 @@ class TelloAdapter:
         except ValueError as error:
             return str(error)
         height = None if self.flight.flying else TAKEOFF_HEIGHT
-        return self._reckoning.outside(step.way, height) if step else ""
+        return self._dead_reckoning.outside(step.way, height) if step else ""
 
     def travel(self, call: SkillCall) -> float:
         skill, values = self._parsed(call)
@@ -197,7 +197,7 @@ class TelloAdapter:
             "said": self._said,
             "last error": self._error,
         }
-        facts = {"state": self._landing.words(), "pose": str(self._reckoning)}
+        facts = {"state": self._landing.words(), "pose": str(self._dead_reckoning)}
         return facts | {name: text for name, text in told.items() if text}
 
     def close(self, now: float) -> None:

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from robot_adapters.drone_skills import Step
-from robot_adapters.reckoning import Reckoning
+from robot_adapters.tello.dead_reckoning import DeadReckoning
+from robot_adapters.tello.drone_skills import Step
 from robot_adapters.tello.link import GivenUp, NoAnswer, TelloLink
 from robot_adapters.tello.worker import LATE, QUICK, TRIES, FlightError, Worker
 
@@ -27,9 +27,11 @@ _GROUND = 20  # cm; the range finder reads 10 or less on the ground
 class Flight(Worker):
     """``answer_timeout`` s more than twice its expected time may a motion take to be answered."""
 
-    def __init__(self, link: TelloLink, reckoning: Reckoning, answer_timeout: float) -> None:
+    def __init__(
+        self, link: TelloLink, dead_reckoning: DeadReckoning, answer_timeout: float
+    ) -> None:
         super().__init__(link)
-        self.reckoning = reckoning
+        self.dead_reckoning = dead_reckoning
         self._answer_timeout = answer_timeout
         self._grounded_since: float | None = None
         self._in_use: int | None = None  # s, how long its motors have run
@@ -64,24 +66,24 @@ class Flight(Worker):
     def fly(self, step: Step, expected: float) -> None:
         """A move or turn, with a take-off before it where it is needed; once, never again."""
         self.take_off()
-        if reason := self.reckoning.outside(step.way):
+        if reason := self.dead_reckoning.outside(step.way):
             raise FlightError(reason)
         self.rearm()
         try:
             answer = self.ask(step.command, 2 * expected + self._answer_timeout)
         except FlightError:
-            self.reckoning.interrupted(step.way)
+            self.dead_reckoning.interrupted(step.way)
             raise
         except GivenUp as given_up:
             if given_up.sent:
-                self.reckoning.interrupted(step.way)
+                self.dead_reckoning.interrupted(step.way)
             raise
         self._moved_at = time.monotonic()
         if answer.lower() == "ok":
-            self.reckoning.arrived(step.way)
+            self.dead_reckoning.arrived(step.way)
             return
         if "error" in answer.lower() or "stop" in answer.lower():
-            self.reckoning.interrupted(step.way)
+            self.dead_reckoning.interrupted(step.way)
         self._refused = True
         raise FlightError(answer)
 
@@ -95,7 +97,7 @@ class Flight(Worker):
         if answer.lower() != "ok":
             self.flying, self._refused = False, True
             raise FlightError(f"takeoff: {answer}")
-        self.reckoning.at_height(TAKEOFF_HEIGHT)
+        self.dead_reckoning.at_height(TAKEOFF_HEIGHT)
         if not on_ground(state := self.link.state()):
             self._learn(state)
 
@@ -128,14 +130,14 @@ class Flight(Worker):
     def met(self, state: Mapping[str, Any]) -> None:
         in_use = int(state.get("time", 0))
         if self._in_use is None or in_use < self._in_use:  # switched on since
-            self.reckoning.calibrate(float(state.get("yaw", 0)))
+            self.dead_reckoning.calibrate(float(state.get("yaw", 0)))
         self._in_use = in_use
         self.flying = not on_ground(state)
 
     def _learn(self, state: Mapping[str, Any]) -> None:
         height, yaw = state.get("h"), state.get("yaw")
         self._in_use = int(state.get("time", 0))
-        self.reckoning.observe(
+        self.dead_reckoning.observe(
             None if height is None else float(height) / 100, None if yaw is None else float(yaw)
         )
         if self.flying and on_ground(state):
@@ -147,7 +149,7 @@ class Flight(Worker):
 
     def _landed(self) -> None:
         self.flying, self._grounded_since = False, None
-        self.reckoning.at_height(0.0)
+        self.dead_reckoning.at_height(0.0)
 
 
 def on_ground(state: Mapping[str, Any]) -> bool:

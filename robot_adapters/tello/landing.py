@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from robot_adapters.base import Notice
+from robot_adapters.adapter import Notice
 from robot_adapters.tello.flight import Flight
 from robot_adapters.tello.worker import Job
 

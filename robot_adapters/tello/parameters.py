@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robot_adapters.base import AdapterParameter as Parameter
+from robot_adapters.adapter import AdapterParameter as Parameter
 
 SILENCE = 14.0  # s; after 15 s of silence the drone lands by itself
 

@@ -12,7 +12,7 @@ import random
 from collections import deque
 from dataclasses import replace
 
-from robot_adapters.tello.sim_faults import Fault, FaultError, parse_fault
+from robot_adapters.simulated.faults import Fault, FaultError, parse_fault
 from robot_adapters.tello.sim_motion import MOTIONS, Chance, Motion, Pose, planned, whole
 from robot_adapters.tello.sim_words import readings, state_line
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from robot_adapters.bodies import SCAN_STEP, STANDOFF, TELLO_CAMERA
-from robot_adapters.drone_skills import (
+from robot_adapters.perception import Sighting, View, reading, seen
+from robot_adapters.simulated.bodies import SCAN_STEP, STANDOFF, TELLO_CAMERA
+from robot_adapters.tello.drone_skills import (
     LANDINGS,
     MOVE_LIMITS,
     SIGHTS,
@@ -16,10 +17,9 @@ from robot_adapters.drone_skills import (
     Way,
     step_of,
 )
-from robot_adapters.perception import Sighting, View, reading, seen
 from robot_adapters.tello.flight import Flight
 from robot_adapters.tello.worker import FlightError
-from timely_llm.skills import Skill, Value
+from timely_llm.language.skills import Skill, Value
 
 _SCANS = round(360 / SCAN_STEP)
 _HALF_WIDTH = math.tan(math.radians(TELLO_CAMERA.horizontal / 2))
@@ -41,7 +41,7 @@ class Eyes:
 
     def view(self) -> View:
         link = self._flight.link
-        return View(self._flight.reckoning.pose, link.state(), link.sdk)
+        return View(self._flight.dead_reckoning.pose, link.state(), link.sdk)
 
 
 class Skills:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from robot_adapters.tello.link import GivenUp, NoAnswer, TelloLink
-from timely_llm.skills import Value
+from timely_llm.language.skills import Value
 
 TRIES = 3  # of what may be said twice: never of a motion
 QUICK = 1.0  # s, for an answer that takes no motion

@@ -1,4 +1,5 @@
-"""Real vLLM on the CPU, with small models of random weights; skipped where vLLM is not installed.
+"""For tests of real vLLM on the CPU (test_vllm_*.py), with small models of random weights; they are
+skipped where vLLM is not installed.
 
 Engines start one after the other in this process: each module makes its own and closes it.
 """
@@ -12,6 +13,8 @@ from tools.random_model import make_random_model
 def pytest_collection_modifyitems(items):
     if installed_version() is None:
         for item in items:
+            if not item.path.stem.startswith("test_vllm_"):
+                continue
             item.add_marker(pytest.mark.skip(reason="vLLM is not installed"))
 
 

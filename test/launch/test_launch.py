@@ -23,9 +23,9 @@ pytest.importorskip("timely_llm.msg", reason="the interfaces are not built")
 import rclpy  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 
-from timely_llm.command.local_fleet import claim_domain  # noqa: E402
-from timely_llm.messages import ErrorCode, PlanGoal  # noqa: E402
+from timely_llm.cli.local_fleet import claim_domain  # noqa: E402
 from timely_llm.paths import share  # noqa: E402
+from timely_llm.protocols.messages import ErrorCode, PlanGoal  # noqa: E402
 from timely_llm.ros.client import PlannerClient  # noqa: E402
 from timely_llm.ros.conversions import time_to_ros  # noqa: E402
 

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from timely_llm.live.board import KEPT, MISSED, FleetBoard
 from timely_llm.live.metrics import exposition
 from timely_llm.live.view import detail, view
-from timely_llm.messages import (
+from timely_llm.protocols.messages import (
     NO_PLAN,
     ErrorCode,
     Execution,

@@ -17,7 +17,7 @@ from timely_llm.live.board import FleetBoard
 from timely_llm.live.page import Page
 from timely_llm.live.server import Bounds, Sources, WebServer
 from timely_llm.live.view import detail, view
-from timely_llm.messages import ErrorCode, ExecutionState, PlanResult
+from timely_llm.protocols.messages import ErrorCode, ExecutionState, PlanResult
 
 
 class Shown:

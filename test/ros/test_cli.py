@@ -15,7 +15,7 @@ from commands import PLANS
 from nodes import LATCHED, LIMIT, ROOT, Client
 from std_msgs.msg import String
 
-from timely_llm.command.local_fleet import claim_domain
+from timely_llm.cli.local_fleet import claim_domain
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_wrong_use_is_said_and_nothing_is_started(run, arguments, words) -> None
 
 def test_help_needs_neither_ros_nor_the_engine() -> None:
     slow = "('rclpy', 'torch', 'vllm', 'rich.table', 'yaml')"
-    code = f"import sys, timely_llm.command.app; print([m for m in {slow} if m in sys.modules])"
+    code = f"import sys, timely_llm.cli.app; print([m for m in {slow} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "[]\n"
 

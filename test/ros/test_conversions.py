@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
-from timely_llm import messages as values
 from timely_llm.action import Plan
-from timely_llm.messages import PlanEventType
 from timely_llm.msg import Execution, PlanEvent, Segment
+from timely_llm.protocols import messages as values
+from timely_llm.protocols.messages import PlanEventType
+from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.ros import conversions as conv
-from timely_llm.utility import TimeUtility, Urgency
 
 IDS = st.binary(min_size=16, max_size=16).map(bytes.hex)
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)

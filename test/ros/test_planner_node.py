@@ -18,11 +18,11 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from timely_llm.action import Plan
-from timely_llm.messages import ErrorCode, PlanEventType
 from timely_llm.msg import PlannerStatus, TimeUtility
+from timely_llm.protocols.messages import ErrorCode, PlanEventType
 from timely_llm.srv import Probe
 
-PLANS = Path(__file__).with_name("plans.yaml")
+PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 SIMULATED = {
     "engine": "simulated",
     "model": PLANS,

@@ -1,7 +1,7 @@
 """The robot node as a process of its own over real DDS: plans, refusals, limits, stops.
 
 A fake planner in this process (see ``fake_planner.py``) stands in for the planner; one robot serves
-the whole file. What ends a node or its planner is in ``test_robot_faults.py``.
+the whole file. What ends a node or its planner is in ``test_robot_node_faults.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from fake_planner import FAST, FakePlanner, instance_of
 
-from timely_llm.messages import NO_PLAN, ExecutionState, SegmentCommand
+from timely_llm.protocols.messages import NO_PLAN, ExecutionState, SegmentCommand
 
 State = ExecutionState
 

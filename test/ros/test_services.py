@@ -3,8 +3,8 @@
 import pytest
 from nodes import Client
 
-from timely_llm import events as ev
 from timely_llm import srv
+from timely_llm.core import events as ev
 from timely_llm.ros.services import Services
 
 

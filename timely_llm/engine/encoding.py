@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from timely_llm.engine.base import InvalidArgument
+from timely_llm.protocols.engine import InvalidArgument
 
 _PROBES = ("\nA", "a", " 0", "[")
 """User texts that begin differently: what their prompts share is the fixed part."""

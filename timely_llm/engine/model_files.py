@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from timely_llm.engine.base import ModelBroken, ModelNotFound, did_you_mean
+from timely_llm.protocols.engine import ModelBroken, ModelNotFound, did_you_mean
 
 _CONFIGS = ("config.json", "params.json")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")

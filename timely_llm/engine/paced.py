@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from timely_llm.engine.base import Engine, GenerationRequest, StepResult
-from timely_llm.latency import StepLatency
+from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.protocols.engine import Engine, EngineRequest, StepResult
 
 
 class PacedEngine:
@@ -38,7 +38,7 @@ class PacedEngine:
     def pending(self) -> bool:
         return self._engine.pending
 
-    def submit(self, request: GenerationRequest) -> int:
+    def submit(self, request: EngineRequest) -> int:
         tokens = self._engine.submit(request)
         self._context[request.id] = tokens
         return tokens

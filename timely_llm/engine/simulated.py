@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from timely_llm.engine.base import (
+from timely_llm.engine.simulated_cache import Kept, KvCache
+from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.protocols.engine import (
     DuplicateRequest,
     EngineInfo,
-    GenerationRequest,
-    Leap,
+    EngineRequest,
+    FastForward,
     Output,
     PromptTooLong,
     StepResult,
 )
-from timely_llm.engine.simulated_cache import Kept, KvCache
-from timely_llm.latency import StepLatency
 
-Script = Callable[[GenerationRequest], Sequence[str]]
+Script = Callable[[EngineRequest], Sequence[str]]
 
 
 def quarter_of_characters(text: str) -> int:
@@ -34,7 +34,7 @@ def quarter_of_characters(text: str) -> int:
 class _Live(Kept):
     """A live request."""
 
-    request: GenerationRequest
+    request: EngineRequest
     script: Sequence[str]
     generated: int = 0
 
@@ -90,7 +90,7 @@ class SimulatedEngine:
         max_model_len: int = 8192,
         prefill_chunk: int = 2048,
         count_tokens: Callable[[str], int] = quarter_of_characters,
-        own_tokens: Callable[[GenerationRequest], int] | None = None,
+        own_tokens: Callable[[EngineRequest], int] | None = None,
         end_token: bool = True,
         lag: bool = False,
         model: str = "scripted",
@@ -136,7 +136,7 @@ class SimulatedEngine:
 
     # Requests
 
-    def submit(self, request: GenerationRequest) -> int:
+    def submit(self, request: EngineRequest) -> int:
         if request.id in self._live:
             raise DuplicateRequest(f"request '{request.id}' is live already")
         system, prefix = self._cache.prefix(request.system, self._count)
@@ -152,7 +152,7 @@ class SimulatedEngine:
         if live is not None:
             self._cache.give_up(live)
 
-    def _check_length(self, request: GenerationRequest, prompt: int) -> None:
+    def _check_length(self, request: EngineRequest, prompt: int) -> None:
         answer = 1 if request.user is None else request.max_tokens
         what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
         if prompt + answer > self.info.max_model_len:
@@ -212,9 +212,9 @@ class SimulatedEngine:
             kv_blocks_total=self.info.kv_blocks,
         )
 
-    def leap(
+    def fast_forward(
         self, run: Sequence[str], steps: int, now: float, until: float, kv_floor: int = 0
-    ) -> Leap:
+    ) -> FastForward:
         """Up to ``steps`` steps of ``run`` together, as ``step`` would take them one by one, the
         last one being the first that ends at ``until`` or later (s).
 
@@ -223,16 +223,16 @@ class SimulatedEngine:
         """
         lives = [self._live.get(name) for name in run]
         if not lives or len(lives) > self.info.max_batch or self._lag:
-            return Leap()
+            return FastForward()
         for live in lives:
             if live is None or not live.room or not live.decodes:
-                return Leap()
+                return FastForward()
             steps = min(steps, self._before_end(live))
         floor = -(-kv_floor // self.info.block_size)
         while steps > 0 and self._lacking(lives, steps, floor):
             steps //= 2
         if steps < 1:
-            return Leap()
+            return FastForward()
         context = sum(live.computed + 1 for live in lives)
         durations: list[float] = []
         while len(durations) < steps and now < until:
@@ -241,7 +241,9 @@ class SimulatedEngine:
             now += duration
             context += len(lives)
         texts = {live.request.id: self._pass(live, len(durations)) for live in lives}
-        return Leap(tuple(durations), texts, self._cache.used, not self._lacking(lives, 1, floor))
+        return FastForward(
+            tuple(durations), texts, self._cache.used, not self._lacking(lives, 1, floor)
+        )
 
     def _before_end(self, live: _Live) -> int:
         """Tokens of its answer before the one that ends it."""

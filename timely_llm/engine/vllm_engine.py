@@ -11,17 +11,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from timely_llm.engine.base import (
-    DuplicateRequest,
-    EngineDead,
-    EngineInfo,
-    GenerationRequest,
-    GrammarError,
-    InvalidArgument,
-    Output,
-    PromptTooLong,
-    StepResult,
-)
 from timely_llm.engine.encoding import PromptEncoder
 from timely_llm.engine.model_files import model_folder
 from timely_llm.engine.vllm_settings import (
@@ -35,11 +24,22 @@ from timely_llm.engine.vllm_settings import (
     without_collection,
 )
 from timely_llm.engine.vllm_version import tested_version
+from timely_llm.protocols.engine import (
+    DuplicateRequest,
+    EngineDead,
+    EngineInfo,
+    EngineRequest,
+    GrammarError,
+    InvalidArgument,
+    Output,
+    PromptTooLong,
+    StepResult,
+)
 
 if TYPE_CHECKING:
     from vllm.sampling_params import SamplingParams
 
-SCHEDULERS = {"segmented": "SegmentedScheduler", "untouched": "UntouchedScheduler"}
+SCHEDULERS = {"segmented": "SegmentedScheduler", "native": "NativeScheduler"}
 POLICIES = ("fcfs", "priority")
 
 _COMPILE_WAIT = 0.05  # s to wait for a grammar at its request's arrival
@@ -48,10 +48,10 @@ _PIN_TOKENS = 2  # a pin writes one and is never run to its second, which would 
 
 
 class VllmEngine:
-    """vLLM, which runs exactly the given set: see ``engine/base.py``.
+    """vLLM, which runs exactly the given set: see ``protocols/engine.py``.
 
-    ``model`` is a folder or a name that vLLM loads. ``scheduler`` ``untouched`` leaves vLLM to its
-    own decisions, by ``untouched_policy`` (``fcfs`` or ``priority``): a step then runs whatever it
+    ``model`` is a folder or a name that vLLM loads. ``scheduler`` ``native`` leaves vLLM to its
+    own decisions, by ``native_policy`` (``fcfs`` or ``priority``): a step then runs whatever it
     likes if ``run`` is not empty. ``engine_args`` and ``sampling`` are vLLM's ``EngineArgs`` and
     ``SamplingParams`` by name, on top of what suits a planner: temperature 0, and on a CPU no
     compilation, KV blocks of 32 tokens and a KV cache of bounded size. ``chat_template`` is a
@@ -64,7 +64,7 @@ class VllmEngine:
         model: str,
         *,
         scheduler: str = "segmented",
-        untouched_policy: str = "fcfs",
+        native_policy: str = "fcfs",
         engine_args: Mapping[str, Any] | None = None,
         sampling: Mapping[str, Any] | None = None,
         chat_template: str | None = None,
@@ -72,7 +72,7 @@ class VllmEngine:
     ) -> None:
         version = tested_version()
         check_choice("scheduler", scheduler, SCHEDULERS)
-        check_choice("untouched_policy", untouched_policy, POLICIES)
+        check_choice("native_policy", native_policy, POLICIES)
         if max_batch < 1:
             raise InvalidArgument(f"max_batch is {max_batch}: must be at least 1")
         given = dict(engine_args or {})
@@ -86,7 +86,7 @@ class VllmEngine:
             arguments = engine_arguments(str(folder or model), given, size)
             arguments.max_num_seqs = max_batch
             arguments.disable_log_stats = True
-            arguments.scheduling_policy = "fcfs" if self._segmented else untouched_policy
+            arguments.scheduling_policy = "fcfs" if self._segmented else native_policy
             arguments.scheduler_cls = f"timely_llm.engine.vllm_scheduler.{SCHEDULERS[scheduler]}"
             self._start(model, folder is not None, arguments)
         try:
@@ -142,7 +142,7 @@ class VllmEngine:
 
     # Requests.
 
-    def submit(self, request: GenerationRequest) -> int:
+    def submit(self, request: EngineRequest) -> int:
         self._check_alive()
         if request.id in self._ids:
             raise DuplicateRequest(f"request '{request.id}' is live already")
@@ -159,7 +159,7 @@ class VllmEngine:
             raise InvalidArgument(f"request '{request.id}': {one_line(error)}") from error
         if request.user is None:
             self._pin_blocks[request.id] = blocks
-            self._scheduler.pins.add(own)
+            self._scheduler.prefixes.add(own)
         if request.grammar is not None:
             self._internals.wait_for_grammar(self._scheduler, [own], _COMPILE_WAIT)
         self._ids[request.id], self._names[own] = own, request.id
@@ -178,7 +178,7 @@ class VllmEngine:
             del self._names[own]
         self._pin_blocks.pop(request_id, None)
 
-    def _request_parameters(self, request: GenerationRequest) -> SamplingParams:
+    def _request_parameters(self, request: EngineRequest) -> SamplingParams:
         parameters = self._parameters.clone()
         parameters.max_tokens = request.max_tokens
         if request.seed is not None:
@@ -188,7 +188,7 @@ class VllmEngine:
             parameters.ignore_eos = True
         return parameters
 
-    def _check_length(self, request: GenerationRequest, prompt: int) -> int:
+    def _check_length(self, request: EngineRequest, prompt: int) -> int:
         """The KV blocks that the request can come to need; pins keep theirs."""
         answer = 1 if request.user is None else request.max_tokens
         what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
@@ -202,7 +202,7 @@ class VllmEngine:
             raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}{beside}")
         return blocks
 
-    def _check_grammar(self, request: GenerationRequest) -> None:
+    def _check_grammar(self, request: EngineRequest) -> None:
         try:
             self._internals.check_grammar(request.grammar)
         except Exception as error:

@@ -33,7 +33,7 @@ class Counts:
     evicted: list[str] = field(default_factory=list)
 
 
-class UntouchedScheduler(AsyncScheduler):
+class NativeScheduler(AsyncScheduler):
     """vLLM's own decisions, only counted. Nothing is scheduled while ``open`` is False."""
 
     def __init__(self, *args, **kwargs) -> None:
@@ -41,7 +41,7 @@ class UntouchedScheduler(AsyncScheduler):
         self.open = False
         self.in_flight = 0  # steps whose outputs have not been taken in
         self.counts = Counts()
-        self.pins: set[str] = set()
+        self.prefixes: set[str] = set()
         self._highest: dict[str, int] = {}
 
     @property
@@ -98,11 +98,11 @@ class UntouchedScheduler(AsyncScheduler):
 
     def _free_request(self, request: Request, *args, **kwargs):
         self._highest.pop(request.request_id, None)
-        self.pins.discard(request.request_id)
+        self.prefixes.discard(request.request_id)
         return super()._free_request(request, *args, **kwargs)
 
 
-class SegmentedScheduler(UntouchedScheduler):
+class SegmentedScheduler(NativeScheduler):
     """Runs exactly the set that ``begin`` names; everyone else keeps its KV blocks.
 
     Between two steps all requests lie in vLLM's own queues, so that aborting, finishing and
@@ -238,7 +238,7 @@ class SegmentedScheduler(UntouchedScheduler):
 
     def _can_run(self, request: Request) -> bool:
         """Not a pin that is computed, nor a request whose grammar is still being compiled."""
-        if request.request_id in self.pins:
+        if request.request_id in self.prefixes:
             computed = request.num_computed_tokens >= request.num_prompt_tokens
             return not computed and not request.num_output_tokens
         if request.status is RequestStatus.WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR:
@@ -251,7 +251,7 @@ class SegmentedScheduler(UntouchedScheduler):
         return [request for request in found.values() if request is not None]
 
 
-def start_engine(arguments: EngineArgs) -> tuple[LLMEngine, UntouchedScheduler]:
+def start_engine(arguments: EngineArgs) -> tuple[LLMEngine, NativeScheduler]:
     """An engine in this process, and its scheduler, which ``arguments`` name."""
     engine = LLMEngine.from_engine_args(arguments)
     return engine, engine.engine_core.engine_core.scheduler
@@ -272,7 +272,7 @@ def add_request(
 ) -> str:
     """Add a request; returns vLLM's own id of it. ``grammar`` is known to be well formed.
 
-    The grammar joins only after vLLM's checks: they would parse it anew for each request.
+    The grammar joins only after vLLM's checks: they would parse it again for each request.
     """
     request = engine.input_processor.process_inputs(
         name,
@@ -294,7 +294,7 @@ def check_grammar(grammar: str) -> None:
     xgrammar.Grammar.from_ebnf(grammar)
 
 
-def wait_for_grammar(scheduler: UntouchedScheduler, names: Sequence[str], timeout: float) -> bool:
+def wait_for_grammar(scheduler: NativeScheduler, names: Sequence[str], timeout: float) -> bool:
     """Wait up to ``timeout`` s until the first grammar of these requests is compiled; False where
     nobody's is being compiled."""
     for name in names:

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from timely_llm.engine.base import (
+from timely_llm.engine.model_files import check_model
+from timely_llm.protocols.engine import (
     EngineError,
     InvalidArgument,
     ModelBroken,
@@ -25,7 +26,6 @@ from timely_llm.engine.base import (
     UnknownArgument,
     did_you_mean,
 )
-from timely_llm.engine.model_files import check_model
 
 if TYPE_CHECKING:
     from vllm.engine.arg_utils import EngineArgs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from timely_llm.engine.base import UnsupportedVersion
+from timely_llm.protocols.engine import UnsupportedVersion
 
 TESTED_VERSIONS = ("0.32.0",)
 """vLLM's scheduler is no public interface: other versions are refused, not hoped for."""

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from timely_llm.evaluation.live import LivePlan
+from timely_llm.live.plans import LivePlan
 from timely_llm.live.tally import Tally
-from timely_llm.messages import (
+from timely_llm.protocols.messages import (
     ErrorCode,
     Execution,
     PlanEvent,

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
-from timely_llm.messages import ErrorCode, PlanGoal, PlanResult
-from timely_llm.utility import Urgency
+from timely_llm.protocols.messages import ErrorCode, PlanGoal, PlanResult
+from timely_llm.protocols.utility import Urgency
 
 RESPONSE_BOUNDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # s
 WAITING_BOUNDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # s

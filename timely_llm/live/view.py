@@ -10,7 +10,7 @@ from typing import Any
 
 from timely_llm.live.board import Entry, FleetBoard, RobotTrack
 from timely_llm.live.tally import urgency_word
-from timely_llm.messages import ErrorCode
+from timely_llm.protocols.messages import ErrorCode
 
 SILENT = 3.0  # s without a heartbeat, after which the planner is shown as silent
 SHOWN_RESULTS = 20

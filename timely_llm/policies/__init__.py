@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from timely_llm.utility import TimeUtility
+from timely_llm.protocols.utility import TimeUtility
 
 
 class View(NamedTuple):
@@ -61,9 +61,9 @@ class Decision:
     """Who computes in the next step, in order; who keeps its KV blocks meanwhile, the first of them
     giving them up first if the engine runs out; who gives them up now.
 
-    ``stands`` is a promise: up to that time (s) ``run`` would be chosen again, in the same order,
-    as long as no event comes, no segment ends, no prediction is due and at least ``kv_floor`` KV
-    tokens are free. A simulator may then take those steps together.
+    ``valid_until`` is a promise: up to that time (s) ``run`` would be chosen again, in the same
+    order, as long as no event comes, no segment ends, no prediction is due and at least
+    ``kv_floor`` KV tokens are free. A simulator may then take those steps together.
     """
 
     run: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Decision:
     evict: tuple[str, ...] = ()
     prefill_budget: int | None = None  # prompt tokens of this step; None: the engine's own limit
     wake_at: float | None = None  # s, with an empty run set: choose again then
-    stands: float | None = None  # s; None: for one step
+    valid_until: float | None = None  # s; None: for one step
     kv_floor: int = 0
 
 
@@ -81,13 +81,13 @@ Choose = Callable[[float, Sequence[View], EngineState], Decision]
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A policy by name. ``streams``: segments are sent as they appear, else with the whole plan.
-    ``untouched``: the engine's own scheduler decides and ``choose`` only mirrors it, the scheduler
+    ``native``: the engine's own scheduler decides and ``choose`` only mirrors it, the scheduler
     being one by priority where ``priority`` is set. ``predicts``: it wants ``View.predicted``."""
 
     name: str
     choose: Choose
     streams: bool = True
-    untouched: bool = False
+    native: bool = False
     priority: bool = False
     predicts: bool = False
 
@@ -103,14 +103,14 @@ def register(
     name: str,
     *,
     streams: bool = True,
-    untouched: bool = False,
+    native: bool = False,
     priority: bool = False,
     predicts: bool = False,
 ) -> Callable[[Choose], Choose]:
     """Decorator: make ``choose`` known as ``name``."""
 
     def add(choose: Choose) -> Choose:
-        _POLICIES[name] = Policy(name, choose, streams, untouched, priority, predicts)
+        _POLICIES[name] = Policy(name, choose, streams, native, priority, predicts)
         return choose
 
     return add

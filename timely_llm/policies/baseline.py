@@ -1,6 +1,6 @@
 """The baselines: an engine that schedules itself and never suspends.
 
-On real vLLM these run on its untouched scheduler and ``choose`` only says who is there; the
+On real vLLM these run on its native scheduler and ``choose`` only says who is there; the
 simulated engine has no scheduler of its own and does what is chosen here.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from timely_llm.policies import Decision, EngineState, View, register
 
 
-@register("vllm", streams=False, untouched=True)
-@register("vllm_stream", untouched=True)
+@register("vllm", streams=False, native=True)
+@register("vllm_stream", native=True)
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """Continuous batching: those that run stay, the others follow in order of arrival."""
     ranked = sorted(views, key=lambda view: (not view.running, view.number))
     return Decision(run=tuple(view.id for view in ranked[: state.max_batch]))
 
 
-@register("vllm_priority", streams=False, untouched=True, priority=True)
+@register("vllm_priority", streams=False, native=True, priority=True)
 def choose_by_priority(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """vLLM's ``scheduling_policy`` ``priority``: the most urgent one follows, then by arrival.
 

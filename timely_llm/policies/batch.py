@@ -70,7 +70,7 @@ def settled(
     if need > state.kv_tokens_free or any(view.uncached for view in batch):
         return None
     batch.sort(key=by_number)
-    return Decision(run=tuple(view.id for view in batch), stands=math.inf, kv_floor=need)
+    return Decision(run=tuple(view.id for view in batch), valid_until=math.inf, kv_floor=need)
 
 
 def fill(

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from timely_llm.estimation.plan_length import WINDOW
 from timely_llm.policies import Decision, EngineState, View, register
 from timely_llm.policies.batch import preempting, settled, tokens_to_end
-from timely_llm.predictors import WINDOW
 
 
 def in_window(view: View) -> bool:

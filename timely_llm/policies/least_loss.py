@@ -41,7 +41,7 @@ _Goal = tuple[float, float, float, int, View]
 
 @register("least_loss")
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
-    """The run set with the least predicted loss, chosen anew in every step, also inside segments.
+    """The run set with the least predicted loss, chosen again in every step, also inside segments.
 
     1. *Order*: by the loss that a second of service averts (apparent tardiness cost; Vepsalainen
        and Morton, 1987), ``|alpha| / q exp(-max(0, slack - q) / (KAPPA mean q))``, with q the time
@@ -202,7 +202,7 @@ def _loss(
 
 def _prompts(fresh: list[View], turn: list[View], state: EngineState) -> list[View]:
     """Whose prompts to compute now. Alone, and one after the other so that each step is chosen
-    anew, unless the engine is quicker with several, or with prompts beside tokens."""
+    again, unless the engine is quicker with several, or with prompts beside tokens."""
     latency = state.latency
     tokens = sum([view.uncached for view in fresh])
     together = latency(0, tokens, 0)
@@ -236,5 +236,5 @@ def _background(later: list[View], state: EngineState) -> Decision:
         size -= 1
     decision = settled(later, state, lambda view: True) if 0 < size == len(later) else None
     if decision is not None:
-        return replace(decision, stands=later[0].due - later[0].network - LOOK_AHEAD)
+        return replace(decision, valid_until=later[0].due - later[0].network - LOOK_AHEAD)
     return preempting(later[:size], state, later[size:])

@@ -21,9 +21,9 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from timely_llm import messages as values
 from timely_llm import msg, srv
 from timely_llm.action import Plan
+from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import (
     event_from_ros,
     from_ros,

@@ -17,7 +17,6 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from unique_identifier_msgs.msg import UUID
 
-from timely_llm import messages as values
 from timely_llm.action import Plan
 from timely_llm.msg import (
     Execution,
@@ -29,7 +28,8 @@ from timely_llm.msg import (
     SkillCall,
 )
 from timely_llm.msg import TimeUtility as RosTimeUtility
-from timely_llm.utility import TimeUtility, Urgency
+from timely_llm.protocols import messages as values
+from timely_llm.protocols.utility import TimeUtility, Urgency
 
 # ---- single values -------------------------------------------------------------------------------
 

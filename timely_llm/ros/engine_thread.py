@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from timely_llm import events as ev
-from timely_llm.messages import ErrorCode
-from timely_llm.planner import Counts, Planner, Turn
+from timely_llm.core import events as ev
+from timely_llm.core.planner import Counts, Planner, Turn
+from timely_llm.protocols.messages import ErrorCode
 
 _IDLE_WAIT = 0.5  # s; with simulated time the wall clock says nothing about when to wake
 _SNAPSHOT_PERIOD = 0.1  # s, while the engine is busy

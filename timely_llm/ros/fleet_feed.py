@@ -10,7 +10,7 @@ from typing import Any
 
 from timely_llm.live.board import FleetBoard
 from timely_llm.live.view import detail, view
-from timely_llm.messages import Execution, PlanEvent, PlannerStatus, RobotInfo
+from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus, RobotInfo
 from timely_llm.ros.client import PlannerClient, PlannerError
 
 Told = Callable[[str, bool], object]  # words, and whether it was done

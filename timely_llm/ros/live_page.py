@@ -14,7 +14,7 @@ from timely_llm.live.board import FleetBoard
 from timely_llm.live.page import Page
 from timely_llm.live.server import Sources, WebServer
 from timely_llm.live.view import detail, view
-from timely_llm.messages import Execution, PlanEvent, PlannerStatus, RobotInfo
+from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus, RobotInfo
 from timely_llm.ros.declare import ParameterError
 
 

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from timely_llm.goals import Limits, PlannerConfig
-from timely_llm.overload import check_way
+from timely_llm.core.goals import Limits, PlannerConfig, check_way
+from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.ros.declare import Parameter, ParameterError
-from timely_llm.utility import PRESETS, TimeUtility, Urgency
 
 
 def _preset(urgency: Urgency) -> Parameter:

@@ -10,9 +10,9 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
 from rclpy.task import Future
 
-from timely_llm import events as ev
-from timely_llm import messages as values
 from timely_llm.action import Plan
+from timely_llm.core import events as ev
+from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import from_ros, to_ros, uuid_from_ros
 from timely_llm.ros.qos import BURST
 

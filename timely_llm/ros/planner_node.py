@@ -1,4 +1,4 @@
-"""The planner node: the ROS side of ``planner.py``.
+"""The planner node: the ROS side of ``core/planner.py``.
 
 Callbacks turn messages into events for the engine's thread; its commands come back and become
 messages. Segments are published from that thread at once, all else from the executor's.
@@ -20,24 +20,24 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.task import Future
 from std_msgs.msg import String
 
-from timely_llm import events as ev
-from timely_llm.messages import ErrorCode, Execution, PlanResult, RobotInfo
+from timely_llm.core import events as ev
+from timely_llm.core.planner import Planner
 from timely_llm.msg import PlanEvent, PlannerStatus, RobotList
-from timely_llm.planner import Planner
-from timely_llm.ros.building import config_text, make_planner
+from timely_llm.protocols.messages import ErrorCode, Execution, PlanResult, RobotInfo
 from timely_llm.ros.conversions import event_to_ros, robots_to_ros, time_to_ros, to_ros
 from timely_llm.ros.declare import declare, refuse_unknown
+from timely_llm.ros.diagnostics import diagnostics, planner_status
 from timely_llm.ros.engine_thread import EngineThread, Watch
 from timely_llm.ros.live_page import open_page
-from timely_llm.ros.outlets import Outlets
 from timely_llm.ros.parameters import PARAMETERS
 from timely_llm.ros.plan_server import PlanServer
+from timely_llm.ros.planner_factory import config_text, make_planner
 from timely_llm.ros.process import new_instance, run_node
 from timely_llm.ros.qos import LATCHED, RELIABLE
+from timely_llm.ros.robot_link import RobotLinks
 from timely_llm.ros.services import Services
-from timely_llm.ros.status import diagnostics, planner_status
+from timely_llm.ros.steady_time import SteadyTime
 from timely_llm.ros.times_keeper import PERIOD, TimesKeeper
-from timely_llm.steady_time import SteadyTime
 
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
@@ -72,10 +72,10 @@ class PlannerNode(LifecycleNode):
         self._outbox_lock = threading.Lock()
         self._flush_due = False
         self._held_since = 0.0
-        self._outlets = Outlets(self, self._heard)
+        self._robot_links = RobotLinks(self, self._heard)
         self._times = self._make_times()
         self._plans = PlanServer(self, self._put_goal)
-        self._requests = Services(self, self._put, self._outlets, new_instance())
+        self._requests = Services(self, self._put, self._robot_links, new_instance())
         self._carry_out: dict[type, Callable[[Any], None]] = {
             ev.EmitEvent: self._publish_event,
             ev.EmitFeedback: lambda command: self._plans.feedback(command.feedback),
@@ -157,15 +157,15 @@ class PlannerNode(LifecycleNode):
         return self._unload()
 
     def _unload(self) -> TransitionCallbackReturn:
-        """End all goals and free the model. The robots have to register anew."""
+        """End all goals and free the model. The robots have to register again."""
         if self._thread is not None:
             self._end_thread("the planner was shut down")
             self._keep_times()
             self._thread = self._planner = None
             self._leave_nothing_open()
-            self._outlets.drain(_GOODBYE)
+            self._robot_links.drain(_GOODBYE)
             for robot in self._requests.robots:
-                self._outlets.close(robot.robot_id)
+                self._robot_links.close(robot.robot_id)
             self._publish_robots(())
             self._requests.instance = new_instance()
         return TransitionCallbackReturn.SUCCESS
@@ -188,7 +188,7 @@ class PlannerNode(LifecycleNode):
 
     def _finished(self, status: int) -> None:
         self._leave_nothing_open()
-        self._outlets.drain(_GOODBYE)
+        self._robot_links.drain(_GOODBYE)
         self._keep_times()
         if not self.done.done():
             self.done.set_result(status)
@@ -207,7 +207,7 @@ class PlannerNode(LifecycleNode):
             code, words = ErrorCode.ENGINE_FAILED, "the engine failed: its step does not end"
         for plan_id, robot_id in self._plans.live:
             if self._hangs:
-                self._outlets.cancel(robot_id, plan_id)
+                self._robot_links.cancel(robot_id, plan_id)
             self._plans.end(PlanResult(plan_id, code, words))
         self._requests.abandon(words)
 
@@ -258,7 +258,7 @@ class PlannerNode(LifecycleNode):
         awaited = rests
         for command in commands:
             if isinstance(command, ev.SendSegment):
-                self._outlets.send(command.robot_id, command.segment)
+                self._robot_links.send(command.robot_id, command.segment)
             else:
                 kept.append(command)
                 awaited = awaited or not isinstance(command, ev.EmitEvent | ev.EmitFeedback)

@@ -30,8 +30,8 @@ from rosbags.interfaces import (
 )
 from std_msgs.msg import String
 
-from timely_llm.evaluation.bag_writer import BagWriter
 from timely_llm.msg import Execution, PlanEvent, PlannerStatus, RobotList, Segment
+from timely_llm.recording.bag_writer import BagWriter
 from timely_llm.ros.qos import LATCHED, RELIABLE
 
 TICK = 0.05  # s
@@ -189,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def record(folder: Path, namespace: str, told: Callable[[str], None]) -> int:
     """Record into ``folder`` until Ctrl-C; how many messages there are."""
-    from timely_llm.command.processes import Interrupt
+    from timely_llm.system.processes import Interrupt
 
     with Interrupt() as interrupt, BagWriter(folder) as bag:
         with Recorder(bag, namespace, told) as recorder:

@@ -10,12 +10,12 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.validate_namespace import validate_namespace
 
-from timely_llm import events as ev
 from timely_llm import srv
-from timely_llm.messages import ErrorCode, RobotInfo
+from timely_llm.core import events as ev
+from timely_llm.protocols.messages import ErrorCode, RobotInfo
 from timely_llm.ros.conversions import instance_from_ros, instance_to_ros, to_ros
-from timely_llm.ros.outlets import Outlets
 from timely_llm.ros.qos import BURST
+from timely_llm.ros.robot_link import RobotLinks
 
 Answer = ev.Registered | ev.Answered | ev.Probed
 Then = Callable[[Answer], None]
@@ -26,12 +26,12 @@ class Services:
     executor's thread. ``instance`` is the planner's; ``robots`` those that it knows."""
 
     def __init__(
-        self, node: Node, put: Callable[[ev.Event], bool], outlets: Outlets, instance: str
+        self, node: Node, put: Callable[[ev.Event], bool], robot_links: RobotLinks, instance: str
     ) -> None:
         self.instance = instance
         self.robots: tuple[RobotInfo, ...] = ()
         self._log = node.get_logger()
-        self._put, self._outlets = put, outlets
+        self._put, self._robot_links = put, robot_links
         self._tickets = itertools.count(1)
         self._open: dict[int, tuple[Future, Then]] = {}
         self._node, self._admitting = node, False
@@ -96,7 +96,7 @@ class Services:
                 namespace,
                 instance_from_ros(request.instance),
             ),
-            lambda answer: self._outlets.open(request.robot_id, namespace, answer.session),
+            lambda answer: self._robot_links.open(request.robot_id, namespace, answer.session),
         )
         response.error_code, response.error_msg = int(answer.code), answer.error
         response.planner_instance = instance_to_ros(self.instance)
@@ -112,7 +112,7 @@ class Services:
     ) -> srv.UnregisterRobot.Response:
         answer = await self._ask(
             lambda ticket: ev.UnregisterRobot(ticket, request.robot_id, request.session),
-            lambda answer: self._outlets.close(request.robot_id),
+            lambda answer: self._robot_links.close(request.robot_id),
         )
         response.error_code, response.error_msg = int(answer.code), answer.error
         if answer.code is ErrorCode.NONE:

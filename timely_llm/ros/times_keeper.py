@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from timely_llm.learned_times import Learned, Times
-from timely_llm.times_file import TimesFileError, read, text_of
+from timely_llm.estimation.learned_times import Learned, Times
+from timely_llm.estimation.times_file import TimesFileError, read, text_of
 
 PERIOD = 60.0  # s between two writings, where there is anything new
 _MOST = 1 << 26  # bytes

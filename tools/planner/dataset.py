@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from timely_llm.skills import SkillSet
+from timely_llm.language.loader import load_skill_set
+from timely_llm.language.skills import SkillSet
 from tools.planner import arm, drone, phrases, tasks
 from tools.planner.draw import INVENTED, Draw, Exhausted, Pair
 
@@ -99,7 +100,7 @@ class Example:
 
 
 def load_skills() -> dict[str, SkillSet]:
-    return {kind: SkillSet.from_file(ROOT / f"config/skills/{kind}.yaml") for kind in KINDS}
+    return {kind: load_skill_set(ROOT / f"config/skills/{kind}.yaml") for kind in KINDS}
 
 
 def published(path: Path | None = None) -> list[tuple[str, Pair]]:

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from timely_llm.prompts import PromptTemplate
-from timely_llm.skills import SkillSet
+from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.template import PromptTemplate
 from tools.planner.dataset import Example
 from tools.planner.draw import Pair
 from tools.planner.llama import Llama

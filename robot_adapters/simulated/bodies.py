@@ -1,0 +1,260 @@
+"""Simulated bodies: what a skill does to a drone or an arm in a ``World``, and what it finds out.
+
+Pure; no time here: a ``Move`` says where a call leads and what it yields, ``simulated.py`` how long
+it takes. Skills are told by their long names. Lengths are m, angles degrees (``world.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from robot_adapters.perception import Pose
+from robot_adapters.simulated.world import Camera, Sight, Thing, World, first_hit, scene
+from timely_llm.language.skills import SkillSet, Value
+
+Fence = tuple[tuple[float, float], ...]
+
+#: Ryze Tello: 82.6 degrees over the diagonal of a 4:3 picture.
+TELLO_CAMERA = Camera(horizontal=70.2, vertical=55.6, reach=8.0)
+STANDOFF = 0.5  # m, the least between a drone and what it goes to
+SCAN_STEP = 45.0  # degrees; eight steps are a full turn
+CLEARANCE = 0.1  # m, between a gripper and the top of what it is above
+
+
+class Refusal(Exception):
+    """The body cannot do this from here; the words say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What one call does: ``end`` is where it leads, ``value`` what it finds out. ``arrive`` is
+    done at the end alone: a call that is given up on the way grips nothing."""
+
+    end: Pose
+    value: Value | None = None
+    arrive: Callable[[], None] | None = None
+
+
+class Body(Protocol):
+    """``pose`` is the body's own; only the simulation that moves it sets it."""
+
+    pose: Pose
+    lands: bool  # left alone, it comes down
+
+    def move(self, action: str, values: Sequence[Value]) -> Move | None:
+        """What the skill with long name ``action`` does; None: nothing that a body could know.
+        ``Refusal`` where it must not or cannot be done."""
+        ...
+
+    def observe(self) -> str: ...
+
+
+class Drone:
+    """Flies level, looks where its nose points. ``fence`` is relative to where it started."""
+
+    def __init__(self, world: World, start: Pose, skills: SkillSet) -> None:
+        self.world, self.pose = world, start
+        self.lands = "move_up" in skills or "move_down" in skills
+        self._fence = _absolute(skills.bounds.geofence, start)
+        self._camera = TELLO_CAMERA
+        self._within(start)
+
+    def move(self, action: str, values: Sequence[Value]) -> Move | None:
+        if action in _SHIFTS:
+            return Move(self._within(self._shifted(*_SHIFTS[action], values[0] / 100)))
+        if action in _TURNS:
+            return Move(replace(self.pose, yaw=self.pose.yaw + _TURNS[action] * values[0]))
+        if action in _SIGHTS:
+            return Move(self.pose, _SIGHTS[action](self._in_view(str(values[0]))))
+        match action:
+            case "goto":
+                return Move(self._within(self._beside(self._in_view(str(values[0])).thing)))
+            case "scan":
+                return self._scan(lambda thing: thing.is_called(str(values[0])), named=False)
+            case "scan_abstract":
+                return self._scan(lambda thing: thing.fits(str(values[0])), named=True)
+            case "is_visible":
+                return Move(self.pose, bool(self._seen(str(values[0]))))
+            case "probe":
+                return Move(self.pose, self._answer(str(values[0])))
+        return None
+
+    def observe(self) -> str:
+        return scene(self._sights(self.pose))
+
+    def _sights(self, pose: Pose) -> list[Sight]:
+        sights = (self._camera.see(pose.point, pose.yaw, thing) for thing in self.world)
+        return [s for s in sights if s and not self.world.hidden(pose.point, s.thing)]
+
+    def _seen(self, name: str) -> list[Sight]:
+        """Nearest first."""
+        sights = [sight for sight in self._sights(self.pose) if sight.thing.is_called(name)]
+        return sorted(sights, key=lambda sight: (sight.distance, sight.thing.name))
+
+    def _in_view(self, name: str) -> Sight:
+        if sights := self._seen(name):
+            return sights[0]
+        raise Refusal(f"{name!r} is not in view")
+
+    def _answer(self, question: str) -> str:
+        found = [sight.thing for sight in self._sights(self.pose) if sight.thing.fits(question)]
+        return found[0].name if found else "False"
+
+    def _shifted(self, ahead: float, left: float, up: float, distance: float) -> Pose:
+        angle = math.radians(self.pose.yaw)
+        dx = distance * (ahead * math.cos(angle) - left * math.sin(angle))
+        dy = distance * (ahead * math.sin(angle) + left * math.cos(angle))
+        x, y, z = self.pose.point
+        return replace(self.pose, x=x + dx, y=y + dy, z=z + up * distance)
+
+    def _beside(self, thing: Thing) -> Pose:
+        """Facing the thing, at least ``STANDOFF`` away from it and from whatever stands before it,
+        and not so near that it would drop out of the picture."""
+        x, y, z = self.pose.point
+        dx, dy, dz = (c - p for c, p in zip(thing.center, self.pose.point, strict=True))
+        distance = math.hypot(dx, dy)
+        level = (thing.center[0], thing.center[1], z)
+        hits = [first_hit((x, y, z), level, other) for other in self.world]
+        free = distance * min((hit for hit in hits if hit is not None), default=1.0)
+        seen_from = 1.1 * abs(dz) / math.tan(math.radians(self._camera.vertical / 2))
+        ahead = max(0.0, min(free - STANDOFF, distance - seen_from))
+        way = ahead / distance if distance else 0.0
+        turn = _short_way(math.degrees(math.atan2(dy, dx)) - self.pose.yaw)
+        return Pose(x + way * dx, y + way * dy, z, self.pose.yaw + turn)
+
+    def _scan(self, wanted: Callable[[Thing], bool], named: bool) -> Move:
+        """Turn by steps until something wanted is seen; once around if nothing is."""
+        for step in range(8):
+            pose = replace(self.pose, yaw=self.pose.yaw + step * SCAN_STEP)
+            found = [sight for sight in self._sights(pose) if wanted(sight.thing)]
+            if found:
+                return Move(pose, found[0].thing.name if named else True)
+        return Move(replace(self.pose, yaw=self.pose.yaw + 360), False)
+
+    def _within(self, pose: Pose) -> Pose:
+        """``pose``, if it lies in the geofence. That is a box, so the way there does too."""
+        for axis, value, limits in zip("xyz", pose.point, self._fence or (), strict=False):
+            if not limits[0] - 1e-9 <= value <= limits[1] + 1e-9:
+                raise Refusal(
+                    f"{axis} would be {value:.2f} m: geofence is {limits[0]:g} to {limits[1]:g} m"
+                )
+        return pose
+
+
+#: Direction (ahead, left, up) of a move by long name.
+_SHIFTS = {
+    "move_forward": (1, 0, 0),
+    "move_backward": (-1, 0, 0),
+    "move_left": (0, 1, 0),
+    "move_right": (0, -1, 0),
+    "move_up": (0, 0, 1),
+    "move_down": (0, 0, -1),
+}
+_TURNS = {"turn_cw": -1, "turn_ccw": 1}
+#: What a drone reads off the thing that it sees.
+_SIGHTS: dict[str, Callable[[Sight], Value]] = {
+    "object_x": lambda sight: round(sight.x, 2),
+    "object_y": lambda sight: round(sight.y, 2),
+    "object_width": lambda sight: round(sight.width, 2),
+    "object_height": lambda sight: round(sight.height, 2),
+    "object_dis": lambda sight: round(100 * sight.distance),
+}
+
+
+def _absolute(fence: Fence | None, start: Pose) -> Fence | None:
+    """x and y are given from the start, z from the ground."""
+    if fence is None:
+        return None
+    offsets = (start.x, start.y, 0.0)
+    return tuple((lo + at, hi + at) for (lo, hi), at in zip(fence, offsets, strict=True))
+
+
+def _short_way(degrees: float) -> float:
+    """The same turn as -180 to 180 degrees."""
+    return (degrees + 180) % 360 - 180
+
+
+class Arm:
+    """An arm on its base; ``pose`` is the gripper's. ``reach`` (least, most) and ``view`` are
+    level distances from the base."""
+
+    lands = False
+
+    def __init__(
+        self, world: World, base: Pose, reach: tuple[float, float] = (0.15, 0.93), view: float = 1.2
+    ) -> None:
+        self.world, self.base = world, base
+        self.holds: str | None = None
+        self._reach, self._view = reach, view
+        angle, middle = math.radians(base.yaw), sum(reach) / 2
+        x, y = base.x + middle * math.cos(angle), base.y + middle * math.sin(angle)
+        self.pose = Pose(x, y, base.z + 0.4)
+
+    def move(self, action: str, values: Sequence[Value]) -> Move | None:
+        match action:
+            case "scan" | "is_visible":
+                return Move(self.pose, bool(self._seen(str(values[0]))))
+            case "goto":
+                return Move(self._above(self._reachable(str(values[0]))))
+            case "pick":
+                if self.holds is not None:
+                    raise Refusal(f"the gripper holds {self.holds!r} already")
+                thing = self._reachable(str(values[0]))
+                return Move(self._above(thing), arrive=lambda: self._grip(thing.name))
+            case "drop":
+                if self.holds is None:
+                    raise Refusal("the gripper holds nothing")
+                return Move(self.pose, arrive=self._release)
+        return None
+
+    def observe(self) -> str:
+        """From above: x from the right to the left of the base, y from far to near."""
+        span = 2 * self._view
+        sights = []
+        for thing in self._in_view():
+            ahead, left = self._from_base(thing)
+            x, y = 0.5 - left / span, 0.5 - ahead / span
+            width, height = thing.size[1] / span, thing.size[0] / span
+            sights.append(Sight(thing, x, y, width, height, math.hypot(ahead, left)))
+        return scene(sights)
+
+    def _from_base(self, thing: Thing) -> tuple[float, float]:
+        """How far ahead of the base and left of it, in m."""
+        dx, dy = thing.position[0] - self.base.x, thing.position[1] - self.base.y
+        angle = math.radians(self.base.yaw)
+        ahead = dx * math.cos(angle) + dy * math.sin(angle)
+        return ahead, dy * math.cos(angle) - dx * math.sin(angle)
+
+    def _in_view(self) -> list[Thing]:
+        return [thing for thing in self.world if math.hypot(*self._from_base(thing)) <= self._view]
+
+    def _seen(self, name: str) -> list[Thing]:
+        """Nearest to the base first."""
+        things = [thing for thing in self._in_view() if thing.is_called(name)]
+        return sorted(things, key=lambda t: (math.hypot(*self._from_base(t)), t.name))
+
+    def _reachable(self, name: str) -> Thing:
+        things = [thing for thing in self._seen(name) if thing.name != self.holds]
+        if not things:
+            raise Refusal(f"{name!r} is not in view")
+        distance = math.hypot(*self._from_base(things[0]))
+        low, high = self._reach
+        if not low <= distance <= high:
+            limits = f"reach is {low:g} to {high:g} m"
+            raise Refusal(f"{things[0].name!r} is {distance:.2f} m away: {limits}")
+        return things[0]
+
+    def _above(self, thing: Thing) -> Pose:
+        return replace(self.pose, x=thing.position[0], y=thing.position[1], z=thing.top + CLEARANCE)
+
+    def _grip(self, name: str) -> None:
+        self.holds = name
+
+    def _release(self) -> None:
+        """What was held comes to rest on whatever lies under the gripper."""
+        name, self.holds = self.holds, None
+        x, y, _ = self.pose.point
+        self.world.move(name, (x, y, self.world.support(x, y, without=name)))

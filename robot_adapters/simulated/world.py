@@ -1,0 +1,213 @@
+"""A simple world of boxes: what stands where, what is seen from where. Pure.
+
+Lengths are m, angles degrees; x is forward, y left, z up, yaw counterclockwise from x. Bodies that
+move in it are in ``bodies.py``; the files are in ``config/worlds`` (``docs/adapters.md``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from robot_adapters.adapter import AdapterError
+from robot_adapters.perception import Point, plain_name
+from timely_llm.validation.reader import Node, YamlError, read
+
+_EXTENT = 1e3  # m, the largest coordinate
+_MAX_OBJECTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A box. ``position`` is the centre of its underside, ``size`` its extents along x, y, z."""
+
+    name: str
+    position: Point
+    size: Point = (0.1, 0.1, 0.1)
+    aliases: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+
+    @property
+    def center(self) -> Point:
+        x, y, z = self.position
+        return (x, y, z + self.size[2] / 2)
+
+    @property
+    def top(self) -> float:
+        return self.position[2] + self.size[2]
+
+    def is_called(self, query: str) -> bool:
+        """Whether ``query`` names this thing; ``table``, ``Table`` and ``table_1`` are the same."""
+        return plain_name(query) in map(plain_name, (self.name, *self.aliases))
+
+    def fits(self, question: str) -> bool:
+        """Whether one of its properties or names stands in ``question``, as whole words."""
+        words = f" {' '.join(re.findall(r'[a-z0-9]+', question.lower()))} "
+        known = (*self.properties, self.name, *self.aliases)
+        return any(f" {plain_name(text)} " in words for text in known)
+
+    def contains(self, point: Point) -> bool:
+        return all(low <= value <= high for value, (low, high) in zip(point, self.box, strict=True))
+
+    def covers(self, x: float, y: float) -> bool:
+        """Whether it lies under or over the spot."""
+        (x0, x1), (y0, y1), _ = self.box
+        return x0 <= x <= x1 and y0 <= y <= y1
+
+    @property
+    def box(self) -> tuple[tuple[float, float], ...]:
+        """(low, high) along x, y, z."""
+        (x, y, z), (dx, dy, dz) = self.position, self.size
+        return ((x - dx / 2, x + dx / 2), (y - dy / 2, y + dy / 2), (z, z + dz))
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a camera has of a thing: centre, width and height as shares of the picture (0 left and
+    top), and the distance in m."""
+
+    thing: Thing
+    x: float
+    y: float
+    width: float
+    height: float
+    distance: float
+
+    def __str__(self) -> str:
+        name = self.thing.name.replace(" ", "_")
+        numbers = {"x": self.x, "y": self.y, "width": self.width, "height": self.height}
+        return f"{name} {' '.join(f'{key}:{value:.2g}' for key, value in numbers.items())}"
+
+
+def scene(sights: Iterable[Sight]) -> str:
+    """The scene as prompts have it: ``[cat x:0.48 y:0.5 width:0.1 height:0.2, ...]``."""
+    return f"[{', '.join(map(str, sights))}]"
+
+
+class World:
+    """All things by name, in the order of the file. Only ``move`` changes it."""
+
+    def __init__(self, things: Iterable[Thing], description: str = "") -> None:
+        self._things = {thing.name: thing for thing in things}
+        self.description = description
+
+    def __iter__(self) -> Iterator[Thing]:
+        return iter(self._things.values())
+
+    def __getitem__(self, name: str) -> Thing:
+        return self._things[name]
+
+    def called(self, query: str) -> list[Thing]:
+        return [thing for thing in self if thing.is_called(query)]
+
+    def move(self, name: str, position: Point) -> None:
+        """Put the thing there (centre of its underside)."""
+        self._things[name] = replace(self._things[name], position=position)
+
+    def support(self, x: float, y: float, without: str) -> float:
+        """Height in m on which something put down at the spot comes to rest."""
+        tops = [thing.top for thing in self if thing.name != without and thing.covers(x, y)]
+        return max(tops, default=0.0)
+
+    def hidden(self, eye: Point, thing: Thing) -> bool:
+        """Whether another thing stands between ``eye`` and the centre of ``thing``. What contains
+        one of them hides nothing."""
+        target = thing.center
+        return any(
+            first_hit(eye, target, other) is not None
+            for other in self
+            if other.name != thing.name and not other.contains(eye) and not other.contains(target)
+        )
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> World:
+        """``AdapterError`` names file, line and field."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise AdapterError(f"world {str(path)!r}: {error}") from error
+        return cls.from_yaml(text, str(path))
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "<world>") -> World:
+        try:
+            return _read_world(read(text, source))
+        except YamlError as error:
+            raise AdapterError(f"world {error}") from error
+
+
+def first_hit(start: Point, end: Point, thing: Thing) -> float | None:
+    """Share of the way from ``start`` to ``end`` at which it meets the box; None: it never does."""
+    first, last = 0.0, 1.0
+    for a, b, (low, high) in zip(start, end, thing.box, strict=True):
+        if abs(b - a) < 1e-12:
+            if not low <= a <= high:
+                return None
+            continue
+        near, far = sorted(((low - a) / (b - a), (high - a) / (b - a)))
+        first, last = max(first, near), min(last, far)
+    return first if first < last else None
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """Angles of view in degrees; ``reach`` in m is how far things are recognised."""
+
+    horizontal: float
+    vertical: float
+    reach: float
+
+    def see(self, eye: Point, yaw: float, thing: Thing) -> Sight | None:
+        """The thing as seen looking level along ``yaw``; None: its centre is out of the picture.
+        What stands between is not looked at here."""
+        dx, dy, dz = (c - e for c, e in zip(thing.center, eye, strict=True))
+        angle = math.radians(yaw)
+        depth = dx * math.cos(angle) + dy * math.sin(angle)
+        distance = math.hypot(dx, dy, dz)
+        if depth < 0.05 or distance > self.reach:
+            return None
+        half_x = depth * math.tan(math.radians(self.horizontal / 2))
+        half_y = depth * math.tan(math.radians(self.vertical / 2))
+        x = 0.5 + (dx * math.sin(angle) - dy * math.cos(angle)) / (2 * half_x)
+        y = 0.5 - dz / (2 * half_y)
+        if not (0 <= x <= 1 and 0 <= y <= 1):
+            return None
+        across = abs(thing.size[0] * math.sin(angle)) + abs(thing.size[1] * math.cos(angle))
+        width, height = across / (2 * half_x), thing.size[2] / (2 * half_y)
+        return Sight(thing, x, y, min(1.0, width), min(1.0, height), distance)
+
+
+def _read_world(root: Node) -> World:
+    """Strictly: every fault is a ``YamlError`` with line, field and reason."""
+    entries = root.mapping(("description", "objects"), ("objects",))
+    things: dict[str, Thing] = {}
+    for node in entries["objects"].items(1, _MAX_OBJECTS):
+        thing = _read_thing(node)
+        if thing.name in things:
+            node.fail(f"name {thing.name!r} is given twice")
+        things[thing.name] = thing
+    return World(things.values(), entries["description"].text() if "description" in entries else "")
+
+
+def _read_thing(node: Node) -> Thing:
+    keys = ("name", "position", "size", "aliases", "properties")
+    entries = node.mapping(keys, ("name", "position"))
+    name = _name(entries["name"])
+    size = _point(entries["size"], 0.0) if "size" in entries else (0.1, 0.1, 0.1)
+    lists = (tuple(map(_name, entries[key].items())) if key in entries else () for key in keys[3:])
+    return Thing(name, _point(entries["position"], -_EXTENT), size, *lists)
+
+
+def _name(node: Node) -> str:
+    text = node.text(60)
+    if not text.isprintable() or not plain_name(text):
+        node.fail(f"is {text!r}: must be a name")
+    return text
+
+
+def _point(node: Node, low: float) -> Point:
+    x, y, z = (item.number(low, _EXTENT, " m") for item in node.items(3, 3))
+    return (x, y, z)

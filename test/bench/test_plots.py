@@ -1,0 +1,142 @@
+"""The figures of a bench: what they show, by what they are made of; and the burst they follow."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from timely_llm.bench import cells as bench_cells
+from timely_llm.bench import plots
+from timely_llm.bench.burst import Lane, Span, burst_of, lanes
+from timely_llm.bench.burst_plot import timeline
+from timely_llm.bench.grid import Cell, Conditions, Measured, Sample, summaries
+from timely_llm.bench.plot_style import BOUND, COLOURS, page
+from timely_llm.protocols.utility import Urgency
+from timely_llm.simulation.workloads import published as workloads
+
+ENGINE = "rtx4090-llama3-8b"
+
+
+def measured(policy, load=1.0, utility=1.0, seed=0, batch=8, bound=None):
+    samples = (Sample(Urgency.URGENT, 0.25, 0.3, utility), Sample(Urgency.LOW, None, 60.0, -9.0))
+    times = {"mean": 2.0 * load, "p50": load, "p99": 5.0 * load}
+    row = {"utility_mean": utility, "waiting_s": times, "response_s": times, "bound": bound}
+    return Measured(Cell("engine", "wid2", load, policy, batch, seed), row, samples, 1.4)
+
+
+def traces(figure):
+    return json.loads(figure.to_json())["data"]
+
+
+def words(figure):
+    """All texts of a figure: titles, axes, names of lines."""
+    layout = json.loads(figure.to_json())["layout"]
+    axes = [v["title"]["text"] for k, v in layout.items() if "axis" in k and "title" in v]
+    return {a["text"] for a in layout["annotations"]} | set(axes) | {layout["title"]["text"]}
+
+
+def test_a_line_for_each_policy_with_its_name_and_the_bound():
+    runs = [
+        measured(policy, load, utility - load / 10, seed, bound=1.3)
+        for load in (6.0, 1.0)
+        for policy, utility in (("edf", 1.2), ("vllm", 0.7))
+        for seed in (0, 1)
+    ]
+    figure = plots.figures(summaries(runs), runs)["utility"]
+    lines = {trace["name"]: trace for trace in traces(figure)}
+    assert set(lines) == {"edf", "vllm", BOUND}
+    assert lines["edf"]["x"] == [1.0, 6.0]
+    assert lines["edf"]["y"] == pytest.approx([1.1, 0.6])
+    assert lines[BOUND]["y"] == [1.3, 1.3]
+    assert {line["line"]["color"] for line in lines.values()} == {*COLOURS[:2], "#666666"}
+    assert {"edf", "vllm", BOUND, "Utility against load", "engine · wid2"} <= words(figure)
+    assert "mean time utility of a goal" in words(figure)
+
+
+def test_names_of_lines_that_end_together_are_moved_apart():
+    runs = [measured(p, load, 1.0 - load / 10) for load in (1.0, 3.0) for p in ("a", "b", "c")]
+    figure = plots.figures(summaries(runs), runs)["utility"]
+    places = [a.y for a in figure.layout.annotations if a.text in "abc"]
+    assert len(set(places)) == 3
+
+
+def test_waiting_has_its_unit_and_its_means():
+    runs = [measured("edf", load) for load in (1.0, 2.0)]
+    figure = plots.figures(summaries(runs), runs)["waiting"]
+    assert traces(figure)[0]["y"] == [2.0, 4.0]
+    assert "mean waiting time (s)" in words(figure)
+
+
+def test_one_load_gives_points_on_rows_by_value():
+    runs = [measured("edf", utility=1.2), measured("vllm", utility=0.7)]
+    figure = plots.figures(summaries(runs), runs)["utility"]
+    assert [(t["y"], t["x"]) for t in traces(figure)] == [(["vllm"], [0.7]), (["edf"], [1.2])]
+    assert "mean time utility of a goal, load 1" in words(figure)
+
+
+def test_a_goal_without_a_response_never_counts_as_served():
+    runs = [measured("edf")]
+    urgent, normal = traces(plots.figures(summaries(runs), runs)["response"])
+    assert (urgent["x"], urgent["y"]) == ([0.25], [1.0])
+    assert (normal["x"], normal["y"]) == ([], [])
+
+
+def test_batch_sizes_have_a_figure_only_where_there_are_several():
+    runs = [measured("edf", batch=b, utility=u) for b, u in ((2, 0.9), (8, 1.1), (4, 1.0))]
+    made = plots.figures(summaries(runs), runs)
+    (line,) = traces(made["batches"])
+    assert (line["x"], line["y"]) == ([2, 4, 8], [0.9, 1.0, 1.1])
+    assert "batches" not in plots.figures(summaries(runs[:1]), runs[:1])
+
+
+def test_a_page_needs_nothing_else_and_is_the_same_each_time():
+    runs = [measured("edf")]
+    figure = plots.figures(summaries(runs), runs)["utility"]
+    text = page(figure, "utility")
+    assert text == page(figure, "utility")
+    assert "<script src" not in text and "Utility against load" in text
+
+
+# One burst.
+
+
+def test_the_burst_has_urgent_and_other_goals_that_can_be_told_apart():
+    trace = workloads.make("wid2")
+    burst = burst_of(trace)
+    tasks = [trace.arrivals[i].task for i in burst]
+    assert 4 <= len(burst) <= 8
+    assert trace.arrivals[burst.stop - 1].at - trace.arrivals[burst.start].at < 0.01
+    assert len({task.urgency for task in tasks}) == 2
+    assert burst_of(workloads.make("wid2", load=10.0), 10.0) == burst
+    few = replace(trace, arrivals=trace.arrivals[:3])
+    assert burst_of(few) == range(3)
+
+
+def test_lanes_say_when_each_goal_was_written_and_executed():
+    trace = workloads.make("wid2")
+    burst = burst_of(trace)
+    cell = Cell(ENGINE, "wid2", 1.0, "timely", 6, 0)
+    found = lanes(trace, bench_cells.setting_of(cell, Conditions()), burst)
+    assert [lane.number for lane in found] == list(burst)
+    for lane in found:
+        arrival = trace.arrivals[lane.number]
+        assert lane.arrival == arrival.at and lane.due == arrival.at + arrival.task.utility.ert
+        assert lane.writing[0].start >= lane.arrival
+        for spans in (lane.writing, lane.executing):
+            assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+        assert lane.first == pytest.approx(lane.executing[0].start)
+        durations = [span.end - span.start for span in lane.executing]
+        assert durations == pytest.approx(list(arrival.durations[: len(durations)]))
+
+
+def test_the_timeline_shows_every_policy_one_above_the_other():
+    lane = Lane(7, "find_cat", True, 10.0, 10.2, 10.1, (Span(10.0, 10.09),), (Span(10.1, 12, "s"),))
+    figure = timeline({"vllm": (lane,), "edf": (replace(lane, first=None),)}, "One burst")
+    bars = [trace for trace in traces(figure) if trace["type"] == "bar"]
+    written = [bar for bar in bars if bar["name"] == "urgent plan is written"]
+    assert [bar["base"] for bar in written] == [[0.0], [0.0]]
+    assert written[0]["x"] == [pytest.approx(0.09)]
+    assert written[0]["y"] == ["7 find_cat"]
+    assert {"vllm", "edf", "One burst", "time since the burst (s)"} <= words(figure)
+    firsts = [t["x"] for t in traces(figure) if t["name"] == "first segment at the robot"]
+    assert firsts == [[pytest.approx(0.1)], []]

@@ -1,0 +1,83 @@
+"""Text of models, users and files is printed as it is, whatever it looks like to rich."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from timely_llm.bench import runner as bench_runs
+from timely_llm.cli import demo_run, replay
+from timely_llm.cli.console import plain_console
+from timely_llm.cli.tables import live_table, robots_table
+from timely_llm.live.plans import Board
+from timely_llm.protocols.messages import PlanGoal, RobotInfo
+
+ODD = ["l('[cat]')", "l('[/b]')", "l(':cat:')"]
+
+
+def printed(*shown) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    console.print(*shown)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("call", ODD)
+def test_the_live_table_shows_a_call_as_it_is(call):
+    board = Board(("d1",))
+    board.sent("p", PlanGoal("d1", "say [/b]"))
+    board.of("d1")[0].call = call
+    assert f": {call}" in printed(live_table(board, 1.0, "[/b]", 160))
+
+
+def test_the_list_of_robots_shows_what_they_say_of_themselves():
+    robot = SimpleNamespace(**{name: "" for name in RobotInfo.__dataclass_fields__})
+    robot.robot_id, robot.kind, robot.robot_namespace = "d1", "[/b]", "[red]"
+    shown = printed(robots_table([robot]))
+    assert "[/b]" in shown and "[red]" in shown
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_replay_s_notes_and_policies_are_shown_as_they_are(text, monkeypatch, capsys):
+    number = {"mean": 1.0, "p99": 1.0}
+    row = {"policy": "[/p]", "engine": "recorded", "max_batch": 8, "succeeded": 1, "n": 1}
+    row |= {"utility_mean": 1.0, "utility_urgent_mean": None}
+    change = {name: {"share": None} for name in ("utility_mean", "response_mean_s")}
+    row |= {"response_s": number, "waiting_s": number}
+    row["difference"] = change | {"waiting_mean_s": {"share": None}}
+    report = {
+        "recorded": {"pace": "", "duration_s": 1.0, "policy": "vllm"},
+        "bag": "[/b]",
+        "goals": 1,
+        "results": [row],
+        "measured": {"steps": 0},
+        "notes": [text],
+        "left_out": [{"robot_id": "d1", "instruction": "say [/b]", "why": "x"}],
+    }
+    replay._print(report)
+    shown = capsys.readouterr().out
+    for words in (f"note: {text}", "left out: d1: 'say [/b]': x", "[/p]"):
+        assert words in shown
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_demo_s_problems_are_shown_as_they_are(text):
+    console = Console(file=io.StringIO(), width=160)
+    options = SimpleNamespace(json_file=None)
+    demo_run._show(options, [], [f"vllm: d1: {text} has no result"], console)
+    assert console.file.getvalue() == f"problem: vllm: d1: {text} has no result\n"
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_console_of_a_command_takes_any_text(text, capsys):
+    plain_console(160).print(text)
+    assert capsys.readouterr().out == f"{text}\n"
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_the_name_of_a_workload_may_stand_beside_the_progress_bar(text):
+    with bench_runs._progress(Console(file=io.StringIO(), width=160)) as progress:
+        assert isinstance(progress, Progress)
+        progress.add_task(text)
+        assert progress.columns[0].render(progress.tasks[0]).plain == text

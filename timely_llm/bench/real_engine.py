@@ -1,0 +1,126 @@
+"""vLLM for a bench: the engine that a policy needs, plans written alone, and its decode step.
+
+What a decode step takes is kept in beats (``machine_speed.py``), so that it is known for every
+moment of a run without being measured in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from timely_llm.bench.machine_speed import Metronome
+from timely_llm.bench.real_time import Check, settle
+from timely_llm.core.goals import PlannerConfig
+from timely_llm.language.grammar import plan_grammar
+from timely_llm.policies import Policy
+from timely_llm.prompts.template import PromptTemplate
+from timely_llm.protocols.engine import Engine, EngineRequest
+from timely_llm.simulation.trace import Task
+from timely_llm.simulation.workloads.tasks import published, skill_sets
+
+WARM_UP = 3  # times that a plan is written before anything is measured
+ROUNDS = 10  # of the published tasks, in which the decode step is measured
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A plan that was written alone: its text by tokens, the tokens of the fixed prompt and of the
+    whole one, and the times of its decode steps in s."""
+
+    texts: tuple[str, ...]
+    fixed: int
+    prompt: int
+    steps: tuple[float, ...]
+
+
+class RealEngine:
+    """One model on vLLM, to be closed at the end. An engine is kept until another one is asked for:
+    vLLM's own scheduler and ours differ, and the batch size is fixed when it starts.
+
+    ``check`` is called between steps and may raise. The decode step is measured once, on the first
+    engine, and holds for all: policies are to meet the same workload. ``context`` are the tokens,
+    in the mean, over which it was measured, and ``mean_over_median`` is how much longer than the
+    median step of a plan its mean step is.
+    """
+
+    def __init__(self, model: str, check: Check, arguments: Mapping[str, Any] | None = None):
+        self.prompts = PromptTemplate.resolve("", model)
+        self.context, self.mean_over_median = 0.0, 1.0
+        self._model, self._check, self._arguments = model, check, arguments
+        self._metronome = Metronome()
+        self._engine: Engine | None = None
+        self._key: tuple[Any, ...] = ()
+        self._beats = 0.0  # of a decode step
+
+    def close(self) -> None:
+        """End the engine, if there is one."""
+        if self._engine is not None:
+            self._engine.close()
+        self._engine, self._key = None, ()
+
+    def get(self, policy: Policy, max_batch: int) -> Engine:
+        """The engine for a policy, warm."""
+        key = (policy.native, policy.priority, max_batch)
+        if key != self._key:
+            from timely_llm.engine.vllm_engine import VllmEngine
+
+            self.close()
+            self._engine = VllmEngine(
+                self._model,
+                scheduler="native" if policy.native else "segmented",
+                native_policy="priority" if policy.priority else "fcfs",
+                engine_args=self._arguments,
+                max_batch=max_batch,
+            )
+            self._key = key
+            first = {task.kind: task for task in published()}
+            for task in [*first.values()] * WARM_UP:
+                self.write(task)
+            if not self._beats:
+                self._measure()
+        return self._engine
+
+    def step_time(self) -> float:
+        """The time of a decode step at batch 1 in s, as fast as the machine is now."""
+        return self._beats * self._metronome.listen()
+
+    def _measure(self) -> None:
+        """The decode step, plan by plan, in the beats that are heard meanwhile."""
+        found, contexts, spreads = [], [], []
+        for task in published() * ROUNDS:
+            beats: list[float] = []
+            written = self.write(task, lambda beats=beats: beats.append(self._metronome.listen()))
+            middle = median(written.steps)
+            found.append(middle / fmean(beats))
+            spreads.append(fmean(written.steps) / middle)
+            contexts.append(written.prompt + len(written.texts) / 2)
+        self._beats = median(found)
+        self.context, self.mean_over_median = fmean(contexts), fmean(spreads)
+
+    def write(self, task: Task, after_step: Callable[[], object] = lambda: None) -> Written:
+        """Have the plan of one task written, alone."""
+        engine, skills = self._engine, skill_sets()[task.kind]
+        system, grammar = self.prompts.system(skills), plan_grammar(skills)
+        user = self.prompts.user(skills, task.scene, task.instruction)
+        fixed = engine.submit(EngineRequest("fixed", 0, system, None, grammar))
+        engine.abort("fixed")
+        limit = PlannerConfig().max_tokens
+        prompt = engine.submit(EngineRequest("alone", 0, system, user, grammar, limit))
+        texts: list[str] = []
+        steps: list[float] = []
+        finish = None
+        while finish is None:
+            self._check()
+            step = engine.step(("alone",))
+            if step.scheduled == {"alone": 1} and not step.prompt_tokens:
+                steps.append(step.duration)
+            output = step.outputs.get("alone")
+            if output is not None:
+                texts += [""] * (output.tokens - 1) + [output.text]
+                finish = output.finish
+            after_step()
+        settle(engine)
+        return Written(tuple(texts), fixed, prompt, tuple(steps))

@@ -1,0 +1,41 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+Namespace = Annotated[
+    str, typer.Option(help="ROS namespace of the planner; its action is NAMESPACE/plan")
+]
+Timeout = Annotated[float, typer.Option(min=0.1, help="s to wait for the planner to answer")]
+
+
+def parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:
+    """Parameters from NAME:=VALUE texts, values as in YAML (a JSON object stays a text), and from
+    those ``given`` that are not empty. ``BadParameter`` for a value that ROS has no type for."""
+    import yaml
+
+    from timely_llm.validation.reader import CONSTRUCT_ERRORS
+
+    found = {name: value for name, value in given.items() if value}
+    for item in items:
+        name, sign, text = item.partition(":=")
+        if not sign or not name:
+            raise typer.BadParameter(f"{item!r}: must be NAME:=VALUE", param_hint="--param")
+        try:
+            value = yaml.safe_load(text)
+        except CONSTRUCT_ERRORS as error:
+            words = " ".join(str(error).split())
+            raise typer.BadParameter(f"{item!r:.80}: {words}", param_hint="--param") from error
+        value = text if value is None or isinstance(value, dict) else value
+        parts = value if isinstance(value, list) else [value]
+        if not all(isinstance(part, bool | int | float | str) for part in parts):
+            raise typer.BadParameter(
+                f"{item!r:.80}: must be true, false, a number, a text or a list of these",
+                param_hint="--param",
+            )
+        found[name] = value
+    return found

@@ -1,1 +1,0 @@
-"""What `timely-llm` does on the command line: edges, all of it."""

@@ -1,0 +1,212 @@
+"""One plan's life, from the goal to the robot's last report. Values and a transition table only.
+
+What moves a generation on is decided in ``core/planner.py``; here stands which moves there are. An
+illegal move raises and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from timely_llm.estimation.horizon import Horizon
+from timely_llm.prompts.history import Attempt, Done
+from timely_llm.protocols.messages import ErrorCode, FeedbackState, PlanGoal, PlanResult, SkillCall
+from timely_llm.protocols.utility import TimeUtility
+
+
+class State(Enum):
+    QUEUED = auto()  # the robot has other work first
+    WAITING = auto()  # submitted, nothing computed yet
+    RUNNING = auto()  # in the engine's run set
+    SUSPENDED = auto()  # keeps its KV blocks
+    EVICTED = auto()  # gave them up, to be computed again
+    WRITTEN = auto()  # written to the end; the robot executes
+    STOPPING = auto()  # over, but the robot has yet to confirm that it stands still
+    ENDED = auto()
+
+
+class Move(Enum):
+    START = auto()
+    RUN = auto()
+    SUSPEND = auto()
+    EVICT = auto()
+    FINISH = auto()
+    REPLAN = auto()
+    STOP = auto()
+    END = auto()
+
+
+FEEDBACK = {
+    State.QUEUED: FeedbackState.QUEUED,
+    State.WAITING: FeedbackState.WAITING,
+    State.RUNNING: FeedbackState.GENERATING,
+    State.SUSPENDED: FeedbackState.SUSPENDED,
+    State.EVICTED: FeedbackState.SUSPENDED,
+    State.WRITTEN: FeedbackState.EXECUTING,
+    State.STOPPING: FeedbackState.STOPPING,
+}
+"""How a goal's client is told of its state, before it has ended."""
+
+_IN_ENGINE = (State.WAITING, State.RUNNING, State.SUSPENDED, State.EVICTED)
+
+MOVES: dict[tuple[State, Move], State] = {
+    (State.QUEUED, Move.START): State.WAITING,
+    (State.WAITING, Move.RUN): State.RUNNING,
+    (State.SUSPENDED, Move.RUN): State.RUNNING,
+    (State.EVICTED, Move.RUN): State.RUNNING,
+    (State.RUNNING, Move.SUSPEND): State.SUSPENDED,
+    (State.RUNNING, Move.EVICT): State.EVICTED,
+    (State.SUSPENDED, Move.EVICT): State.EVICTED,
+    # A token may still be on its way when a generation is suspended, and it may be the last one.
+    (State.RUNNING, Move.FINISH): State.WRITTEN,
+    (State.SUSPENDED, Move.FINISH): State.WRITTEN,
+    (State.EVICTED, Move.FINISH): State.WRITTEN,
+    # What was begun has failed on the robot: another plan is to be written for the same goal.
+    **{
+        (state, Move.REPLAN): State.WAITING
+        for state in (State.RUNNING, State.SUSPENDED, State.EVICTED, State.WRITTEN)
+    },
+    **{(state, Move.STOP): State.STOPPING for state in (*_IN_ENGINE, State.WRITTEN)},
+    **{(state, Move.END): State.ENDED for state in State if state is not State.ENDED},
+}
+
+
+class IllegalMove(RuntimeError):
+    """A move that the table does not have. A fault of ours, never of a goal or a robot."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One goal's plan: how far it is written, sent and executed.
+
+    ``arrival`` is when its clock started, in s. ``segments`` are the texts sent so far; those from
+    ``first_index`` on, joined, are a prefix of ``text``. The earlier ones are of ``attempts``,
+    plans for the same goal that have failed: the present one is ``asked`` for since then, in s.
+    """
+
+    plan_id: str
+    number: int
+    goal: PlanGoal
+    utility: TimeUtility
+    arrival: float
+    state: State = State.QUEUED
+    replaces: bool = False  # the first segment takes the robot from another plan
+    replaced: Request | None = None  # that plan, while it still has the robot
+    later: TimeUtility = field(init=False)  # of the segments behind the first
+    attempts: list[Attempt] = field(default_factory=list)
+    asked: float = field(init=False)
+
+    # Written in the engine.
+    begun: bool = False
+    text: list[str] = field(default_factory=list)
+    prompt_tokens: int = 0
+    uncached: int = 0  # prompt tokens that the engine has yet to compute
+    tokens: int = 0
+    first_token: float = -1.0  # when it came, s
+    last_token: float = -1.0
+    predicted: float = -1.0  # tokens of the whole plan, as last predicted; below 0: not asked
+    predict_at: int = 0  # tokens at which to ask again
+    segment_tokens: int = 0
+    step_times: list[float] = field(default_factory=list)
+    recomputed_tokens: int = 0
+
+    # Sent to the robot.
+    segments: list[str] = field(default_factory=list)
+    first_index: int = 0
+    withheld: list[str] = field(default_factory=list)  # cut, but sent only with the whole plan
+    withheld_calls: list[SkillCall] = field(default_factory=list)
+    unacknowledged: dict[int, float] = field(default_factory=dict)  # index: sent at, s
+    taken: bool = False  # the robot has received a segment
+    response_time: float = -1.0
+    slowest_response: float = -1.0  # of this and the earlier attempts
+
+    # Executed.
+    horizon: Horizon = field(default_factory=Horizon)
+    execution_time: float = 0.0  # s, of the calls that are over
+    elapsed: float = 0.0  # s, of the call in progress, as last reported
+    history: list[Done] = field(default_factory=list)
+    value: str = ""
+
+    # Why and until when it is STOPPING.
+    code: ErrorCode = ErrorCode.NONE
+    error: str = ""
+    stop_deadline: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.later = self.utility.continuation()
+        self.asked = self.arrival
+
+    def move(self, move: Move) -> None:
+        """Change the state as the table says, or raise ``IllegalMove`` and change nothing."""
+        target = MOVES.get((self.state, move))
+        if target is None:
+            raise IllegalMove(f"plan {self.plan_id}: {move.name} in state {self.state.name}")
+        self.state = target
+
+    def executed(self, elapsed: float) -> None:
+        """A call that took ``elapsed`` s is over."""
+        self.execution_time += elapsed
+        self.elapsed = 0.0
+
+    def starts(self, now: float) -> None:
+        """The goal's clock starts."""
+        self.arrival = self.asked = now
+
+    def replan(self, attempt: Attempt, number: int, now: float) -> None:
+        """What was begun has failed: the same goal is planned again, as one that arrives now."""
+        self.move(Move.REPLAN)
+        self.attempts.append(attempt)
+        self.number, self.asked, self.begun = number, now, False
+        self.first_token = self.last_token = self.predicted = -1.0
+        self.prompt_tokens = self.uncached = self.tokens = self.segment_tokens = 0
+        self.predict_at, self.first_index = 0, len(self.segments)
+        self.taken, self.value, self.elapsed = False, "", 0.0
+        for pieces in (self.text, self.withheld, self.withheld_calls, self.step_times):
+            pieces.clear()
+        self.history.clear()
+        self.unacknowledged.clear()
+        self.horizon = Horizon()
+
+    @property
+    def unsent(self) -> bool:
+        """Nothing of the present plan is on its way to the robot: it does nothing for it."""
+        return len(self.segments) == self.first_index
+
+    def responded(self, now: float) -> None:
+        """The first segment of the present plan is sent."""
+        response = now - self.asked
+        if self.response_time < 0:
+            self.response_time = response
+        self.slowest_response = max(self.slowest_response, response)
+
+    @property
+    def in_engine(self) -> bool:
+        return self.state in _IN_ENGINE
+
+    @property
+    def ended(self) -> bool:
+        return self.state is State.ENDED
+
+    def result(self, code: ErrorCode, error: str, now: float) -> PlanResult:
+        """The goal's result at ``now``. Waiting is the time since the clock started that the robot
+        did not spend executing (TimelyLLM, section 7.1). The utility is that of the slowest
+        response of all attempts."""
+        waited, executed = now - self.arrival, self.execution_time + self.elapsed
+        response = max(self.slowest_response, now - self.asked if self.unsent else 0.0)
+        texts = [attempt.written for attempt in self.attempts] + ["".join(self.text)]
+        return PlanResult(
+            plan_id=self.plan_id,
+            error_code=code,
+            error_msg=error,
+            plan="\n".join(text for text in texts if text),
+            value=self.value,
+            num_segments=len(self.segments),
+            response_time=self.response_time,
+            waiting_time=max(0.0, waited - executed),
+            execution_time=executed,
+            utility=self.utility(response),
+            prompt_tokens=self.prompt_tokens + sum(old.prompt_tokens for old in self.attempts),
+            generated_tokens=self.tokens + sum(old.tokens for old in self.attempts),
+            replans=len(self.attempts),
+        )

@@ -1,1 +1,0 @@
-"""Evaluation: what became of plans, in numbers and tables."""

@@ -1,0 +1,1 @@
+"""The plan language: skill sets, grammar, parser, segmenter. Pure."""

@@ -1,0 +1,264 @@
+"""What a robot can do: skills, their arguments with limits, their execution times, plan bounds.
+
+Values and checks only. ``loader.py`` reads them from YAML, ``grammar.py`` derives the grammar,
+``segmenter.py`` the detector. Times are seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+TIMED_SKILL = 0.05
+"""s; a skill that may take this long or longer ends a segment (TimelyLLM, section 4.1)."""
+
+Value = bool | int | float | str
+
+
+class SkillSetError(ValueError):
+    """A skill set that cannot be used. ``line`` counts from 1; ``reason`` is the text after it."""
+
+    def __init__(self, source: str, line: int, field_name: str, reason: str) -> None:
+        super().__init__(f"{source}:{line}: {field_name}: {reason}")
+        self.source = source
+        self.line = line
+        self.field = field_name
+        self.reason = reason
+
+
+class SkillCallError(ValueError):
+    """A call outside the skill set or its limits; the text names skill, argument and limit."""
+
+
+def value_text(value: Value | None) -> str:
+    """A value as a robot reports it: ``True``, ``100``, ``0.1``, ``cat``; empty for None."""
+    if value is None:
+        return ""
+    return f"{value:.10g}" if type(value) is float else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument. Numbers have limits in ``unit``; for strings the limits are lengths."""
+
+    name: str
+    type: str  # "int", "float" or "str"
+    unit: str = ""
+    minimum: float = 0
+    maximum: float = 0
+    pattern: str | None = None
+    description: str = ""
+
+    def check(self, value: Value, skill: str) -> Value:
+        """The value as the skill takes it, or a ``SkillCallError`` that names the limit."""
+        if self.type == "str":
+            return self._check_text(value_text(value), skill)
+        where = f"{skill}: {self.name}"
+        if isinstance(value, (bool, str)):
+            raise SkillCallError(f"{where} is {value!r}: must be a number")
+        unit = f" {self.unit}" if self.unit else ""
+        if not self.minimum <= value <= self.maximum:  # refuses NaN too
+            limits = f"{value_text(self.minimum)} to {value_text(self.maximum)}{unit}"
+            raise SkillCallError(f"{where} is {value_text(value)}{unit}: must be {limits}")
+        if self.type == "float":
+            return float(value)
+        if value != int(value):
+            raise SkillCallError(f"{where} is {value_text(value)}{unit}: must be a whole number")
+        return int(value)
+
+    def _check_text(self, text: str, skill: str) -> str:
+        where = f"{skill}: {self.name}"
+        if not self.minimum <= len(text) <= self.maximum:
+            limits = f"{self.minimum:g} to {self.maximum:g} characters"
+            raise SkillCallError(f"{where} has {len(text)} characters: must have {limits}")
+        if not text.isprintable():
+            raise SkillCallError(f"{where} holds a control character")
+        if self.pattern is not None and not re.fullmatch(self.pattern, text):
+            raise SkillCallError(f"{where} is {text!r}: must match {self.pattern}")
+        return text
+
+    def parse(self, text: str) -> Value:
+        """The value of an evaluated argument as ``value_text`` wrote it."""
+        return text if self.type == "str" else int(text) if self.type == "int" else float(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long a skill takes, in s. ``least`` and ``most`` hold over all legal arguments.
+
+    ``coefficients`` by ``model``: constant (c,), polynomial (c0, c1, ...) of the argument with
+    index ``argument``, uniform (low, high), choice (step, count): step * k for k in 1..count.
+    """
+
+    model: str
+    coefficients: tuple[float, ...]
+    argument: int | None = None
+    least: float = 0.0
+    most: float = 0.0
+
+    def expected(self, values: Sequence[Value | None]) -> float:
+        """A lower estimate, as TimelyLLM uses: the next segment must be there in time."""
+        if self.argument is None:
+            return self.least
+        value = values[self.argument] if self.argument < len(values) else None
+        if value is None or isinstance(value, str):
+            return self.least
+        return polynomial(self.coefficients, value)
+
+    def sample(self, values: Sequence[Value | None], rng: random.Random) -> float:
+        """A duration as it was measured, drawn from ``rng``."""
+        if self.model == "uniform":
+            return rng.uniform(*self.coefficients)
+        if self.model == "choice":
+            return self.coefficients[0] * rng.randint(1, int(self.coefficients[1]))
+        return self.expected(values)
+
+
+def polynomial(coefficients: Sequence[float], value: float) -> float:
+    """c0 + c1 v + c2 v^2 + ... by Horner's rule."""
+    result = 0.0
+    for coefficient in reversed(coefficients):
+        result = result * value + coefficient
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill. ``returns`` is none, bool, int, float or str; ``role`` is "", replan or probe.
+
+    A high-level skill has a ``definition`` in the plan language; ``body`` are its instructions
+    (``language/instructions.py``), which the robot carries out in its place.
+    """
+
+    name: str
+    long_name: str
+    description: str
+    arguments: tuple[Argument, ...]
+    returns: str
+    duration: Duration
+    role: str = ""
+    source: str = ""
+    definition: str = ""
+    body: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a call may take 50 ms or more; such a call ends a segment."""
+        return self.duration.most >= TIMED_SKILL
+
+    @property
+    def segment_end(self) -> bool:
+        return self.timed
+
+    @property
+    def signature(self) -> str:
+        """For the prompt: ``mf(distance: int 20..500 cm)``."""
+        return f"{self.name}({', '.join(map(_argument_text, self.arguments))})"
+
+    def expected_duration(self, values: Sequence[Value | None] = ()) -> float:
+        """Lower estimate in s; None stands for an argument that is not known yet."""
+        return self.duration.expected(values)
+
+    def sample_duration(self, values: Sequence[Value | None], rng: random.Random) -> float:
+        """One duration in s from the measured distribution."""
+        return self.duration.sample(values, rng)
+
+    def check(self, values: Sequence[Value | None]) -> tuple[Value | None, ...]:
+        """The arguments as the skill takes them; None (not known yet) passes.
+
+        A wrong number of arguments, a wrong type or a broken limit is a ``SkillCallError``.
+        """
+        if len(values) != len(self.arguments):
+            names = ", ".join(argument.name for argument in self.arguments)
+            wanted = f"{len(self.arguments)} ({names})" if names else "none"
+            raise SkillCallError(f"{self.name}: {len(values)} arguments given, takes {wanted}")
+        return tuple(
+            None if value is None else argument.check(value, self.name)
+            for argument, value in zip(self.arguments, values, strict=True)
+        )
+
+    def parse_values(self, evaluated: Sequence[str]) -> tuple[Value, ...]:
+        """The values behind ``SkillCall.evaluated``."""
+        pairs = zip(self.arguments, evaluated, strict=True)
+        return tuple(argument.parse(text) for argument, text in pairs)
+
+
+def _argument_text(argument: Argument) -> str:
+    if argument.type == "str":
+        return f"{argument.name}: str, up to {argument.maximum:g} characters"
+    limits = f"{value_text(argument.minimum)}..{value_text(argument.maximum)}"
+    return f"{argument.name}: {argument.type} {limits} {argument.unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits of a plan as written (grammar and checker) and as run (the robot)."""
+
+    max_nesting: int = 3  # blocks inside blocks
+    max_statements: int = 24  # statements; each further term of a condition counts as one
+    max_string: int = 60  # characters of any string
+    max_loop: int = 20  # passes of one loop, as written
+    max_variables: int = 9  # _1 .. _9
+    max_number: int = 9999  # magnitude of numbers in conditions and assignments
+    max_plan_chars: int = 2000
+    max_steps: int = 500  # calls, assignments and loop passes of one run
+    max_time: float = 600.0  # s, of one run
+    max_travel: float = math.inf  # m, of one run
+    geofence: tuple[tuple[float, float], ...] | None = None  # m, (low, high) of x, y, z
+
+
+@dataclass(frozen=True)
+class SkillSet:
+    """The skills of a robot kind, as one YAML text describes them.
+
+    ``text`` is that YAML, as it travels in ``RegisterRobot``. Skills are found by both names.
+    """
+
+    kind: str
+    description: str
+    skills: tuple[Skill, ...]
+    bounds: Bounds = Bounds()
+    text: str = field(default="", repr=False)
+    _index: Mapping[str, Skill] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        index = {skill.long_name: skill for skill in self.skills}
+        index.update((skill.name, skill) for skill in self.skills)
+        object.__setattr__(self, "_index", index)
+
+    def __getitem__(self, name: str) -> Skill:
+        return self._index[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def get(self, name: str) -> Skill | None:
+        return self._index.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(skill.name for skill in self.skills)
+
+    @property
+    def callable_names(self) -> tuple[str, ...]:
+        """Names and long names."""
+        return tuple(self._index)
+
+    def check_call(self, name: str, values: Sequence[Value | None]) -> tuple[Value | None, ...]:
+        """Check one call; see ``Skill.check``. An unknown skill is a ``SkillCallError`` too."""
+        skill = self._index.get(name)
+        if skill is None:
+            raise SkillCallError(f"{name}: not a skill of {self.kind}")
+        return skill.check(values)
+
+    def listing(self) -> str:
+        """The skills as a prompt lists them, one a line."""
+        return "\n".join(
+            f"{skill.signature}{'' if skill.returns == 'none' else ' -> ' + skill.returns}: "
+            f"{skill.long_name}, {skill.description}"
+            for skill in self.skills
+        )

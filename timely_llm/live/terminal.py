@@ -1,0 +1,231 @@
+"""The terminal view of ``timely-llm top``. What it shows comes from a feed (``live/view.py``)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Label, Static
+
+from timely_llm.live.terminal_text import colour_of, engine_text, plan_text, planner_text, seconds
+from timely_llm.live.terminal_widgets import Confirm, Detail, Feed, Rows
+
+PERIOD = 0.25  # s between two pictures
+#: Columns and their widths; 0: an equal share of what is left.
+_ROBOTS = {
+    "robot": 10, "state": 8, "urgency": 10, "plan": 13, "instruction": 0, "plan so far": 0,
+    "waiting": 8, "work left": 9,
+}  # fmt: skip
+_QUEUE = {"robot": 10, "urgency": 10, "state": 10, "instruction": 0, "since": 8}
+_RESULTS = {
+    "robot": 10, "urgency": 10, "result": 16, "utility": 7, "response": 8, "waiting": 8,
+    "instruction": 0, "in words": 0,
+}  # fmt: skip
+
+
+class TopApp(App[None]):
+    """``period`` s between two pictures; None: only when ``follow`` is called."""
+
+    TITLE = "timely-llm top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { layout: vertical; }
+    #planner, #engine { height: auto; padding: 0 1; }
+    .title { height: 1; padding: 0 1; margin-top: 1; text-style: bold; color: $text-muted; }
+    Rows { height: auto; max-height: 1fr; background: $background; }
+    #robots { max-height: 60%; }
+    Rows > .datatable--cursor { background: transparent; text-style: none; }
+    Rows:focus > .datatable--cursor { background: $primary 35%; }
+    Confirm, Detail { align: center middle; }
+    Confirm VerticalScroll, Detail VerticalScroll {
+      width: 76; max-width: 96%; height: auto; max-height: 90%;
+      padding: 1 2; background: $surface; border: round $primary;
+    }
+    Confirm Label, Detail Label { width: 100%; margin-bottom: 1; }
+    Detail Label { margin: 1 0 0 0; color: $text-muted; }
+    """
+    BINDINGS: ClassVar = [
+        Binding("s", "stop_robot", "Stop robot"),
+        Binding("a", "stop_all", "Stop all"),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
+    ]
+
+    def __init__(self, feed: Feed, namespace: str = "", period: float | None = PERIOD) -> None:
+        super().__init__()
+        self._feed, self._namespace, self._period = feed, namespace.strip("/"), period
+        self.failure: Exception | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="planner")
+        yield Static(id="engine")
+        yield Label("Robots", classes="title", id="robots-title")
+        yield Rows(_ROBOTS, id="robots")
+        yield Label("Goals that wait", classes="title", id="queue-title")
+        yield Rows(_QUEUE, id="queue")
+        yield Label("Last results", classes="title", id="results-title")
+        yield Rows(_RESULTS, id="results")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.follow()
+        self.query_one("#robots").focus()
+        if self._period is not None:
+            self.set_interval(self._period, self.follow)
+
+    def on_resize(self) -> None:
+        self.follow()
+
+    def follow(self) -> None:
+        """Show the feed's newest picture."""
+        try:
+            view = self._feed.view()
+        except Exception as error:  # what ended the feed
+            self.failure = error
+            self.exit()
+            return
+        screen = self.screen_stack[0]
+        where = f" in /{self._namespace}" if self._namespace else ""
+        screen.query_one("#planner", Static).update(planner_text(view["planner"], where))
+        screen.query_one("#engine", Static).update(engine_text(view["engine"]))
+        self._show_robots(view["robots"])
+        self._show_goals(view["queue"], view["queue_length"])
+        self._show_results(view["results"], view["totals"])
+        if isinstance(self.screen, Detail):
+            self.screen.follow()
+
+    def _rows(self, name: str) -> Rows:
+        return self.screen_stack[0].query_one(f"#{name}", Rows)
+
+    def _title(self, name: str, text: str) -> None:
+        self.screen_stack[0].query_one(f"#{name}-title", Label).update(Text(text))
+
+    def _show_robots(self, robots: list[dict[str, Any]]) -> None:
+        rows = self._rows("robots")
+        _, share = rows.fit(self.size.width)
+        rows.plan_ids = [robot["plan"] and robot["plan"]["plan_id"] for robot in robots]
+        rows.robot_ids = [robot["id"] for robot in robots]
+        cells = [_robot_cells(robot, share) for robot in robots]
+        rows.follow(rows.robot_ids, cells, self.size.width)
+        self._title("robots", f"Robots: {len(robots)}" if robots else "No robot is registered")
+
+    def _show_goals(self, goals: list[dict[str, Any]], length: int) -> None:
+        rows = self._rows("queue")
+        rows.plan_ids = [goal["plan_id"] for goal in goals]
+        rows.robot_ids = [goal["robot"] for goal in goals]
+        cells = [
+            (
+                Text(goal["robot"]),
+                _coloured(goal["urgency"]),
+                Text(goal["state"]),
+                Text(goal["instruction"]),
+                _right(seconds(goal["age_s"]), 8),
+            )
+            for goal in goals
+        ]
+        rows.follow(rows.plan_ids, cells, self.size.width)
+        rows.display = bool(goals)
+        self._title("queue", f"Goals that wait: {length or 'none'}")
+
+    def _show_results(self, results: list[dict[str, Any]], totals: dict[str, Any]) -> None:
+        rows = self._rows("results")
+        rows.plan_ids = [result["plan_id"] for result in results]
+        rows.robot_ids = [result["robot"] for result in results]
+        cells = [_result_cells(result) for result in results]
+        rows.follow(rows.plan_ids, cells, self.size.width)
+        rows.display = bool(results)
+        text = "Last results: none yet"
+        if totals["plans"]:
+            text = (
+                f"Last results: {totals['succeeded']} of {totals['plans']} done, utility "
+                f"{totals['utility']:.2f}, mean response {seconds(totals['response_s'])}, mean "
+                f"waiting {seconds(totals['waiting_s'])}"
+            )
+        self._title("results", text)
+
+    # Keys.
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        rows = event.data_table
+        if isinstance(rows, Rows) and event.cursor_row < len(rows.plan_ids):
+            plan_id = rows.plan_ids[event.cursor_row]
+            if plan_id is not None and self._feed.detail(plan_id) is not None:
+                self.push_screen(Detail(self._feed, plan_id))
+
+    def action_stop_robot(self) -> None:
+        """Of the row with the cursor, in whatever table."""
+        rows = self.focused if isinstance(self.focused, Rows) else self._rows("robots")
+        if isinstance(self.screen, ModalScreen) or rows.cursor_row >= len(rows.robot_ids):
+            return
+        robot_id = rows.robot_ids[rows.cursor_row]
+        question = (
+            f"Stop {robot_id}? It halts, its plans end, and it stays stopped until it is rearmed "
+            "at the robot."
+        )
+        self._ask_stop(robot_id, question, "s")
+
+    def action_stop_all(self) -> None:
+        if not isinstance(self.screen, ModalScreen):
+            question = (
+                "Stop ALL robots? They halt, their plans end, and they stay stopped until each is "
+                "rearmed."
+            )
+            self._ask_stop("", question, "a")
+
+    def _ask_stop(self, robot_id: str, question: str, key: str) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._feed.stop_robots(robot_id, self._told)
+
+        self.push_screen(Confirm(question, key), answered)
+
+    def _told(self, words: str, done: bool) -> None:
+        """The answer to a stop; from any thread."""
+        severity = "information" if done else "error"
+        self.call_later(self.notify, words, severity=severity, timeout=8, markup=False)
+
+
+def _coloured(word: str) -> Text:
+    return Text(word.replace("_", " "), style=colour_of(word))
+
+
+def _right(text: str, width: int) -> Text:
+    return Text(text.rjust(width))
+
+
+def _robot_cells(robot: dict[str, Any], share: int) -> tuple[Text, ...]:
+    plan = robot["plan"]
+    head = (Text(robot["id"]), _coloured(robot["state"]))
+    left = "none" if robot["horizon_s"] is None else f"{robot['horizon_s']:.1f} s"
+    if plan is None:
+        words = Text(robot["error"] or "no plan yet", style="dim")
+        return (*head, Text(), Text(), words, Text(), Text(), _right(left, 9))
+    state = _coloured(plan["state"])
+    if robot["queued"]:
+        state += Text(f" +{robot['queued']}")
+    return (
+        *head,
+        _coloured(plan["urgency"]),
+        state,
+        Text(robot["error"] or plan["instruction"], overflow="ellipsis", no_wrap=True),
+        plan_text(plan, share),
+        Text(seconds(plan["waiting_s"]).rjust(8), style="bold yellow" if plan["waits"] else ""),
+        _right(left, 9),
+    )
+
+
+def _result_cells(result: dict[str, Any]) -> tuple[Text, ...]:
+    words = result["words"] or (f"returned {result['value']}" if result["value"] else "")
+    return (
+        Text(result["robot"]),
+        _coloured(result["urgency"]),
+        _coloured("done" if result["ok"] else result["code"].lower()),
+        _right(f"{result['utility']:.2f}", 7),
+        _right(seconds(result["response_s"]), 8),
+        _right(seconds(result["waiting_s"]), 8),
+        Text(result["instruction"], overflow="ellipsis", no_wrap=True),
+        Text(words, overflow="ellipsis", no_wrap=True),
+    )

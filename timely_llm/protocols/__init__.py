@@ -1,0 +1,1 @@
+"""What planner, robots and engines tell each other: values and protocols. Pure."""

@@ -1,0 +1,227 @@
+"""What planner and robots tell each other, as plain values.
+
+Field by field these are the ROS messages of the same names (``msg/``, ``action/``), which document
+them; ``ros/conversions.py`` is the only place that knows both. Times are seconds, plan ids are the
+32 hexadecimal digits of the goal's UUID.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from timely_llm.protocols.utility import TimeUtility, Urgency
+
+NO_PLAN = "0" * 32
+
+
+class ErrorCode(IntEnum):
+    """Why a goal or a request ended as it did; values as in ``action/Plan``."""
+
+    NONE = 0
+    UNKNOWN_ROBOT = 100
+    INVALID_GOAL = 101
+    ROBOT_BUSY = 102
+    OUTRANKED = 103
+    CANCELED = 104
+    PREEMPTED = 105
+    OVERLOADED = 106
+    INVALID_PLAN = 200
+    PLAN_TRUNCATED = 201
+    SKILL_FAILED = 300
+    SEGMENT_REFUSED = 301
+    DELIVERY_FAILED = 302
+    ROBOT_LOST = 303
+    ROBOT_RESTARTED = 304
+    ROBOT_STOPPED = 305
+    INVALID_SKILL_SET = 306
+    ROBOT_EXISTS = 307
+    INVALID_SESSION = 308
+    ENGINE_FAILED = 400
+    PLANNER_INACTIVE = 401
+    TIMEOUT = 402
+
+
+class WhenBusy(IntEnum):
+    QUEUE = 0
+    PREEMPT = 1
+    REJECT = 2
+
+
+class OnFailure(IntEnum):
+    ABORT = 0
+    REPLAN = 1
+
+
+class SegmentCommand(IntEnum):
+    RUN = 0
+    REPLACE = 1
+    CANCEL = 2
+    STOP = 3
+
+
+class ExecutionState(IntEnum):
+    RECEIVED = 0
+    STARTED = 1
+    RUNNING = 2
+    SUCCEEDED = 3
+    FAILED = 4
+    ABORTED = 5
+    REJECTED = 6
+    PLAN_RETURNED = 7
+    REPLAN_REQUESTED = 8
+    IDLE = 9
+
+
+class PlanEventType(IntEnum):
+    ACCEPTED = 0
+    QUEUED = 1
+    STARTED = 2
+    SEGMENT = 3
+    SUSPENDED = 4
+    RESUMED = 5
+    EVICTED = 6
+    PREEMPTED = 7
+    REFUSED = 8
+    RETURNED = 9
+    ENDED = 10
+    REPLANNED = 11
+
+
+class FeedbackState(IntEnum):
+    QUEUED = 0
+    WAITING = 1
+    GENERATING = 2
+    SUSPENDED = 3
+    EXECUTING = 4
+    STOPPING = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SkillCall:
+    name: str
+    arguments: tuple[str, ...] = ()
+    evaluated: tuple[str, ...] = ()
+    expected_duration: float = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    session: int
+    plan_id: str
+    index: int
+    command: SegmentCommand = SegmentCommand.RUN
+    text: str = ""
+    calls: tuple[SkillCall, ...] = ()
+    last: bool = False
+    stamp: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    session: int
+    sequence: int
+    plan_id: str
+    state: ExecutionState
+    segment: int = 0
+    call: SkillCall = SkillCall("")
+    call_number: int = 0
+    elapsed: float = 0.0
+    skill_remaining: float = 0.0
+    total_remaining: float = 0.0
+    has_value: bool = False
+    value: str = ""
+    error: str = ""
+    stamp: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGoal:
+    robot_id: str
+    instruction: str
+    scene: str = ""
+    urgency: Urgency = Urgency.UNSPECIFIED
+    utility: TimeUtility | None = None
+    ttft: float = 0.0
+    tpot: float = 0.0
+    time_budget: float = 0.0
+    when_busy: WhenBusy = WhenBusy.QUEUE
+    on_failure: OnFailure = OnFailure.ABORT
+    max_replans: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    plan_id: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_msg: str = ""
+    plan: str = ""
+    value: str = ""
+    num_segments: int = 0
+    response_time: float = -1.0
+    waiting_time: float = 0.0
+    execution_time: float = 0.0
+    utility: float = 0.0
+    prompt_tokens: int = 0
+    generated_tokens: int = 0
+    replans: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFeedback:
+    plan_id: str
+    state: FeedbackState
+    queue_position: int = 0
+    segment: int = 0
+    text: str = ""
+    estimated_time_remaining: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEvent:
+    plan_id: str
+    robot_id: str
+    type: PlanEventType
+    stamp: float = 0.0
+    goal: PlanGoal | None = None
+    cached_tokens: int = 0
+    segment: int = 0
+    text: str = ""
+    last: bool = False
+    tokens: int = 0
+    step_times: tuple[float, ...] = ()
+    horizon: float = -1.0
+    result: PlanResult | None = None
+    recomputed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RobotInfo:
+    robot_id: str
+    kind: str
+    robot_namespace: str
+    session: int
+    skill_set: str = field(repr=False)
+    alive: bool = True
+    stopped: bool = False
+    registered: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerStatus:
+    instance: str = ""
+    policy: str = ""
+    model: str = ""
+    engine: str = ""
+    pace: str = ""
+    robots: int = 0
+    waiting: int = 0
+    running: int = 0
+    suspended: int = 0
+    executing: int = 0
+    kv_blocks_used: int = 0
+    kv_blocks_total: int = 0
+    step_time: float = 0.0
+    overhead: float = 0.0
+    prompt_tokens_recomputed: int = 0
+    stamp: float = 0.0

@@ -1,0 +1,1 @@
+"""Bags: written, read, replayed under other policies, and shown as a page."""

@@ -1,0 +1,337 @@
+"""Reads rosbag2 bags of our topics into plain values (``recording.py``). An edge; needs no ROS.
+
+Messages are read by the definitions that the bag carries, field by field: what another version did
+not have takes its default, what it had more is left out. A file that was cut is read up to there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.serde import SerdeError
+from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg
+from rosbags.typesys import get_typestore as store_of
+from rosbags.typesys.store import Typestore
+
+from timely_llm.protocols import messages as values
+from timely_llm.protocols.utility import TimeUtility, Urgency
+from timely_llm.recording.bag_writer import PACKAGE, BagError, typestore
+from timely_llm.recording.config import usable
+from timely_llm.recording.recording import Recording, Robot, Topic, on_our_clock
+from timely_llm.validation.reader import CONSTRUCT_ERRORS
+
+_MAGIC = b"\x89MCAP0\r\n"
+_HEAD = struct.Struct("<BQ")  # of a record: what it is, its length
+_END = _HEAD.pack(0x0F, 4) + bytes(4) + _HEAD.pack(0x02, 20) + bytes(20) + _MAGIC
+_ENDS = (0x02, 0x0F)  # footer and end of data: nothing of the data comes behind them
+_FILES = (".mcap", ".db3")
+_DAMAGED = (
+    *(OSError, ReaderError, IndexError, ValueError, TypeError, KeyError, EOFError),
+    *(OverflowError, MemoryError, struct.error),
+)
+"""What reading a damaged file raises; the last three for lengths that cannot be."""
+
+
+def read(path: str | Path, namespace: str | None = None) -> Recording:
+    """The recording in a bag: its folder, or its one file. ``namespace`` is the planner's, needed
+    only where several planners were recorded. ``BagError`` says what the bag is instead."""
+    path = Path(path)
+    with _opened(path) as (reader, notes):
+        return _Reading(path, reader, notes, namespace).recording()
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Reader, list[str]]]:
+    """A reader of the bag, and what is to be said of its files."""
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="timely-llm-bag-") as scratch:
+        reader = _reader(path, Path(scratch), notes)
+        try:
+            yield reader, notes
+        finally:
+            reader.close()
+
+
+def _reader(path: Path, scratch: Path, notes: list[str]) -> Reader:
+    if not path.exists():
+        raise BagError(f"{path}: there is no such file or folder")
+    if path.is_file() and path.suffix not in _FILES:
+        raise BagError(f"{path}: is no bag: a folder, or a file *.mcap or *.db3, is")
+    try:
+        return _open(path)
+    except _DAMAGED as error:
+        file = _only_file(path, error)
+        why = _first_line(error)
+    if file.suffix != ".mcap":
+        raise BagError(f"{file}: cannot be read: {why}")
+    try:
+        reader = _open(file) if file != path else None
+    except _DAMAGED:
+        reader = None
+    if reader is not None:
+        notes.append("the bag has no metadata: its recorder did not come to an end")
+        return reader
+    whole, kept = _mended(file, scratch)
+    notes.append(f"{file.name} ends in the middle: {kept} bytes of it could be read")
+    try:
+        return _open(whole)
+    except _DAMAGED as error:
+        raise BagError(f"{file}: cannot be read: {_first_line(error)}") from error
+
+
+def _open(path: Path) -> Reader:
+    reader = Reader(path)
+    reader.open()
+    return reader
+
+
+def _only_file(path: Path, error: Exception) -> Path:
+    """The file to be read where the bag as a whole cannot be."""
+    if path.is_file():
+        return path
+    files = sorted(file for file in path.iterdir() if file.suffix in _FILES)
+    if not files:
+        if not any(path.iterdir()):
+            raise BagError(f"{path}: is an empty folder") from error
+        raise BagError(f"{path}: is no bag: it has no *.mcap and no *.db3 file") from error
+    if len(files) > 1 or (path / "metadata.yaml").exists() and files[0].suffix != ".mcap":
+        raise BagError(f"{path}: cannot be read: {_first_line(error)}") from error
+    return files[0]
+
+
+def _mended(file: Path, scratch: Path) -> tuple[Path, int]:
+    """A copy of a cut mcap file that ends behind its last whole record, and that record's end."""
+    size = file.stat().st_size
+    with file.open("rb") as source:
+        if source.read(len(_MAGIC)) != _MAGIC:
+            raise BagError(f"{file}: is no mcap file")
+        kept = source.tell()
+        while len(head := source.read(_HEAD.size)) == _HEAD.size:
+            kind, length = _HEAD.unpack(head)
+            if kind in _ENDS or source.tell() + length > size:
+                break
+            source.seek(length, 1)
+            kept = source.tell()
+        source.seek(0)
+        mended = scratch / "mended.mcap"
+        with mended.open("wb") as target:
+            shutil.copyfileobj(source, target)
+            target.truncate(kept)
+            target.seek(kept)
+            target.write(_END)
+    return mended, kept
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """One pass over a bag."""
+
+    def __init__(self, path: Path, reader: Reader, notes: list[str], namespace: str | None) -> None:
+        self.path, self.reader, self.notes = path, reader, notes
+        self.topics = {c.topic: c for c in reader.connections}
+        self.prefix = self._prefix(namespace)
+        self.types = self._types()
+        self.bad: dict[str, int] = {}  # messages that could not be read, by topic
+        self.why: dict[str, str] = {}
+
+    def _prefix(self, namespace: str | None) -> str:
+        """What the planner's topics begin with, "/" or "/NAMESPACE/"."""
+        kind = f"{PACKAGE}/msg/PlanEvent"
+        found = [c.topic for c in self.reader.connections if c.msgtype == kind]
+        if namespace is not None:
+            wanted = f"/{namespace.strip('/')}/plan_events".replace("//", "/")
+            found = [topic for topic in found if topic == wanted]
+        if len(found) == 1:
+            return found[0].rsplit("/", 1)[0] + "/"
+        if found:
+            spaces = ", ".join(sorted(topic.rsplit("/", 1)[0] or "/" for topic in found))
+            raise BagError(f"{self.path}: has several planners: name one's namespace ({spaces})")
+        held = ", ".join(f"{c.topic} ({c.msgtype})" for c in self.topics.values()) or "no topics"
+        where = f" in namespace {namespace!r}" if namespace is not None else ""
+        raise BagError(f"{self.path}: has no topic of type {kind}{where}; it holds {held}")
+
+    def _types(self) -> Typestore:
+        """By the bag's own definitions; by ours where it has none."""
+        if all(c.msgdef.format is MessageDefinitionFormat.NONE for c in self.topics.values()):
+            return typestore()
+        store, types = store_of(Stores.EMPTY), {}
+        for connection in self.topics.values():
+            definition = connection.msgdef
+            try:
+                if definition.format is MessageDefinitionFormat.IDL:
+                    types |= get_types_from_idl(definition.data)
+                elif definition.format is MessageDefinitionFormat.MSG:
+                    types |= get_types_from_msg(definition.data, connection.msgtype)
+            except TypesysError as error:
+                self.notes.append(f"{connection.topic}: its definition: {_first_line(error)}")
+        store.register(types)
+        return store
+
+    def recording(self) -> Recording:
+        lists = self._messages("robots", _robots)
+        infos = {info.robot_id: info for _, robots in lists for info in robots}
+        reader = self.reader
+        found = Recording(
+            source=str(self.path),
+            topics=tuple(Topic(c.topic, c.msgtype, c.msgcount) for c in reader.connections),
+            events=tuple(event for _, event in self._messages("plan_events", _event)),
+            robots={name: self._robot(info) for name, info in sorted(infos.items())},
+            config=self._config(),
+            statuses=tuple(
+                status for _, status in self._messages("planner_status", _of(values.PlannerStatus))
+            ),
+            begun=reader.start_time / 1e9,
+            ended=(reader.end_time - 1) / 1e9,
+        )
+        for topic, count in self.bad.items():
+            self.notes.append(f"{topic}: {count} messages could not be read: {self.why[topic]}")
+        return dataclasses.replace(found, notes=tuple(self.notes))
+
+    def _config(self) -> dict[str, Any]:
+        texts = [text for _, text in self._messages("planner_config", lambda m: str(m.data))]
+        if not texts:
+            return {}
+        try:
+            config = yaml.safe_load(texts[-1])
+        except CONSTRUCT_ERRORS as error:
+            self.notes.append(f"planner_config: is not YAML: {_first_line(error)}")
+            return {}
+        if not isinstance(config, dict):
+            self.notes.append("planner_config: is not a mapping")
+            return {}
+        config, notes = usable(config)
+        self.notes += notes
+        return config
+
+    def _robot(self, info: values.RobotInfo) -> Robot:
+        space = f"/{info.robot_namespace.strip('/')}/"
+        reports = list(self._messages(f"{space}execution", _of(values.Execution)))
+        segments = self._messages(f"{space}segments", _of(values.Segment))
+        return Robot(info, on_our_clock(reports), tuple(segment for _, segment in segments))
+
+    def _messages(self, topic: str, take: Callable[[Any], Any]) -> Iterator[tuple[float, Any]]:
+        """When each message of a topic was received (s), and its value."""
+        name = topic if topic.startswith("/") else self.prefix + topic
+        connections = [c for c in self.reader.connections if c.topic == name]
+        if not connections:
+            self.notes.append(f"{name} is not in the bag")
+        elif not any(c.msgcount for c in connections):
+            self.notes.append(f"{name} has no messages")
+        for connection, stamp, data in self._raw(connections):
+            try:
+                yield stamp / 1e9, take(self.types.deserialize_cdr(data, connection.msgtype))
+            except (SerdeError, TypesysError, ValueError, KeyError, AttributeError) as error:
+                self.bad[name] = self.bad.get(name, 0) + 1
+                self.why.setdefault(name, _first_line(error))
+
+    def _raw(self, connections: list[Connection]) -> Iterator[tuple[Connection, int, bytes]]:
+        """Serialized messages, as far as the file can be read."""
+        if not connections:
+            return
+        try:
+            yield from self.reader.messages(connections)
+        except _DAMAGED as error:
+            self.notes.append(f"{connections[0].topic}: reading ended early: {_first_line(error)}")
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+_ENUMS: dict[tuple[type, str], type[IntEnum]] = {
+    (values.Segment, "command"): values.SegmentCommand,
+    (values.Execution, "state"): values.ExecutionState,
+    (values.PlanGoal, "urgency"): Urgency,
+    (values.PlanGoal, "when_busy"): values.WhenBusy,
+    (values.PlanGoal, "on_failure"): values.OnFailure,
+    (values.PlanResult, "error_code"): values.ErrorCode,
+}
+_RESULT_NAMES = {"utility": "utility_value"}  # in a PlanEvent
+
+
+def _of(kind: type) -> Callable[[Any], Any]:
+    """Reads messages of one dataclass."""
+    return lambda message: _value(kind, message)
+
+
+def _value(kind: type, message: Any, names: dict[str, str] | None = None) -> Any:
+    """A dataclass of ``messages.py`` from a message, by the names of its fields; what the message
+    does not have keeps its default, and without one is a ``ValueError``."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        name = (names or {}).get(field.name, field.name)
+        if hasattr(message, name):
+            found[field.name] = _field(kind, field.name, getattr(message, name))
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ValueError(f"a message has no field {name!r}")
+    return kind(**found)
+
+
+def _field(kind: type, name: str, value: Any) -> Any:
+    if (kind, name) in _ENUMS:
+        return _ENUMS[kind, name](value)
+    if hasattr(value, "nanosec"):
+        return value.sec + value.nanosec / 1e9
+    if hasattr(value, "uuid"):
+        return bytes(value.uuid).hex()
+    if name == "instance":
+        return bytes(value).hex()
+    if name == "utility" and not isinstance(value, float):
+        return _utility(value)
+    if name == "call":
+        return _value(values.SkillCall, value)
+    if name == "calls":
+        return tuple(_value(values.SkillCall, call) for call in value)
+    if name == "step_times":
+        return tuple(float(time) for time in value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _utility(message: Any) -> TimeUtility | None:
+    """None where the goal left it to its urgency."""
+    given = (float(message.ert), float(message.alpha), float(message.beta))
+    return TimeUtility(*given) if any(given) else None
+
+
+def _event(message: Any) -> values.PlanEvent:
+    kind = values.PlanEventType(message.type)
+    plan_id = bytes(message.plan_id.uuid).hex()
+    goal = result = None
+    if kind is values.PlanEventType.ACCEPTED:
+        goal = _value(values.PlanGoal, message)
+    if kind in (
+        values.PlanEventType.RETURNED,
+        values.PlanEventType.ENDED,
+        values.PlanEventType.REFUSED,
+        values.PlanEventType.REPLANNED,
+        values.PlanEventType.REPLANNED,
+    ):
+        result = _value(values.PlanResult, message, _RESULT_NAMES)
+    found = {
+        field.name: _field(values.PlanEvent, field.name, getattr(message, field.name))
+        for field in dataclasses.fields(values.PlanEvent)
+        if field.name not in ("plan_id", "type", "goal", "result") and hasattr(message, field.name)
+    }
+    return values.PlanEvent(plan_id=plan_id, type=kind, goal=goal, result=result, **found)
+
+
+def _robots(message: Any) -> tuple[values.RobotInfo, ...]:
+    return tuple(_value(values.RobotInfo, robot) for robot in message.robots)

@@ -1,0 +1,134 @@
+"""A recording replayed on real vLLM: the recorded goals, with plans that the model writes now.
+
+An edge. Robots take as long as they were recorded for the same calls; those that were never
+recorded take a time drawn from the skill's model. A recorded failure of a skill does not come back.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from timely_llm import policies
+from timely_llm.bench.real_time import Check, RealReplay, Stretched
+from timely_llm.engine.paced import PacedEngine
+from timely_llm.estimation import presets as engine_presets
+from timely_llm.language.parser import PlanError, parse
+from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.template import PromptTemplate
+from timely_llm.protocols.messages import ExecutionState, Segment, SegmentCommand
+from timely_llm.recording.goals import Goal
+from timely_llm.recording.replay import AsRecorded
+from timely_llm.recording.trace import RecordedTrace
+from timely_llm.simulation.known_plans import KnownPlan
+from timely_llm.simulation.setting import Run, Setting, kind_of
+from timely_llm.simulation.trace import Arrival, Trace
+
+_OPEN = 8  # brackets that a plan which was cut may lack
+
+
+class BagReplay(AsRecorded, RealReplay):
+    """A replay on an engine that computes."""
+
+    def __init__(
+        self,
+        recorded: RecordedTrace,
+        setting: Setting,
+        engine: Stretched,
+        prompts: PromptTemplate,
+        check: Check,
+    ) -> None:
+        self.recorded = recorded
+        super().__init__(with_calls(recorded), setting, engine, prompts, 0, check)
+
+    def _read_plans(self) -> list[KnownPlan]:
+        """None: the model writes them."""
+        for arrival in self.arrivals:
+            task = arrival.task
+            if task.kind not in self.kinds:
+                self.kinds[task.kind] = kind_of(task, self.setting.skills or {})
+        return []
+
+    def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
+        robot = self.robots[robot_id]
+        if segment.command is SegmentCommand.REPLACE:
+            self._publish(robot, robot.halt(now), now)
+            segment = replace(segment, command=SegmentCommand.RUN)
+        if segment.command is SegmentCommand.RUN or segment.plan_id == getattr(
+            robot, "plan_id", segment.plan_id
+        ):
+            super()._delivered(now, robot_id, segment)
+
+
+def run_real(
+    recorded: RecordedTrace,
+    setting: Setting,
+    model: str,
+    parameters: Mapping[str, Any],
+    check: Check,
+) -> Run:
+    """Replay under ``setting`` on vLLM with ``model``, slowed to the recorded pace if it had one.
+    ``check`` is called between steps and may raise. An ``EngineError`` where vLLM does not start.
+    """
+    from timely_llm.engine.vllm_engine import VllmEngine
+
+    policy = policies.get(setting.policy)
+    vllm = VllmEngine(
+        model,
+        scheduler="native" if policy.native else "segmented",
+        native_policy="priority" if policy.priority else "fcfs",
+        max_batch=setting.max_batch,
+    )
+    try:
+        pace = str(parameters.get("pace") or "")
+        latency = engine_presets.paces().get(pace)
+        engine = vllm
+        if latency is not None:
+            engine = PacedEngine(vllm, latency, time.perf_counter, time.sleep, pace)
+        prompts = PromptTemplate.resolve("", model)
+        replay = BagReplay(recorded, setting, Stretched(engine), prompts, check)
+        gc.collect()
+        try:
+            return replay.run()
+        finally:
+            replay.clear()
+    finally:
+        vllm.close()
+
+
+def with_calls(recorded: RecordedTrace) -> Trace:
+    """The trace with whole plans and a duration for each call in their text, as far as known."""
+    arrivals = tuple(
+        _arrival(arrival, known.goal, recorded.skills[arrival.task.kind])
+        for arrival, known in zip(recorded.trace.arrivals, recorded.known, strict=True)
+    )
+    return replace(recorded.trace, arrivals=arrivals)
+
+
+def _arrival(arrival: Arrival, goal: Goal, skills: SkillSet) -> Arrival:
+    text = _sound(goal.text, skills)
+    durations = []
+    done = [call for call in goal.calls if call.state is ExecutionState.SUCCEEDED]
+    for call in parse(text, skills) if text else ():
+        same = next((d for d in done if (d.name, d.arguments) == (call.name, call.arguments)), None)
+        if same is not None:
+            done.remove(same)
+        expected = skills[call.name].expected_duration(call.values)
+        durations.append(max(0.0, expected) if same is None else same.elapsed)
+    tokens = (text,) if text else ()
+    return replace(arrival, task=replace(arrival.task, tokens=tokens), durations=tuple(durations))
+
+
+def _sound(text: str, skills: SkillSet) -> str:
+    """The plan, closed where it was cut; empty where it cannot be read all the same."""
+    for closing in range(_OPEN):
+        whole = text + "}" * closing
+        try:
+            parse(whole, skills)
+        except PlanError:
+            continue
+        return whole
+    return ""

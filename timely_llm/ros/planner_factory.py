@@ -1,0 +1,165 @@
+"""A planner out of the node's parameters: policy, prompts, skill sets, engine."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from timely_llm import policies
+from timely_llm.core.planner import Planner
+from timely_llm.core.robots import Fleet
+from timely_llm.engine.paced import PacedEngine
+from timely_llm.engine.simulated import SimulatedEngine
+from timely_llm.estimation.learned_times import Times
+from timely_llm.estimation.segment_length import PRESETS as PACES
+from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.language.loader import load_skill_set
+from timely_llm.language.skills import SkillSet
+from timely_llm.paths import data, share
+from timely_llm.prompts.template import PromptTemplate
+from timely_llm.protocols.engine import Engine, EngineRequest
+from timely_llm.ros.declare import ParameterError
+from timely_llm.ros.parameters import existing_file, json_object, planner_config
+
+ENGINES = ("vllm", "simulated")
+SIMULATED_PACE = "rtx4090-llama3-8b"
+_WORD = re.compile(r"\w+|\W", re.ASCII)
+
+
+def make_planner(values: dict[str, Any]) -> Planner:
+    """Build the planner that the parameters describe, and load its model.
+
+    Raises ``ParameterError``, ``UnknownPolicy``, ``SkillSetError``, ``TemplateError`` or an
+    ``EngineError``; each text names the parameter or the file.
+    """
+    policy = policies.get(values["policy"])
+    config = planner_config(values)
+    pace = pace_of(values)
+    model = model_of(values)
+    prompts = PromptTemplate.resolve(values["prompt_template"], model)
+    times = Times() if values["learn_times"] else None
+    fleet = Fleet(skill_sets(values), session_ids(), times)
+    engine = _engine(values, model, policy)
+    if pace is not None:
+        engine = PacedEngine(engine, pace, time.perf_counter, time.sleep, values["pace"])
+    return Planner(policy, engine, prompts, fleet, config, pace)
+
+
+def session_ids() -> Callable[[], int]:
+    """Counts up from a number that no other start of the planner begins with."""
+    return itertools.count((secrets.randbits(31) << 32) + 1).__next__
+
+
+def pace_of(values: dict[str, Any]) -> StepLatency | None:
+    """The step times that the engine is slowed down to; None: its own."""
+    name = values["pace"]
+    if values["engine"] == "simulated" and name in ("", "none"):
+        name = values["pace"] = SIMULATED_PACE  # it has no speed of its own
+    if name in ("", "none"):
+        return None
+    if name not in PACES:
+        raise ParameterError(f"parameter 'pace': {name!r} is unknown (none, {', '.join(PACES)})")
+    return PACES[name]
+
+
+def model_of(values: dict[str, Any]) -> str:
+    """Path or name of the model; by default the bundled one."""
+    return values["model"] or str(share("models", "tiny_planner"))
+
+
+def skill_sets(values: dict[str, Any]) -> dict[str, SkillSet]:
+    """The kinds known by name, from files and from all ``*.yaml`` of folders."""
+    kinds: dict[str, SkillSet] = {}
+    for path in _skill_files(values["skill_sets"]):
+        skills = load_skill_set(path)
+        if skills.kind in kinds:
+            raise ParameterError(f"parameter 'skill_sets': {path}: kind {skills.kind!r} is twice")
+        kinds[skills.kind] = skills
+    return kinds
+
+
+def _skill_files(given: list[str]) -> Iterator[Path]:
+    for name in [name for name in given if name] or [str(share("config", "skills"))]:
+        path = Path(name).expanduser()
+        if not path.exists():
+            raise ParameterError(f"parameter 'skill_sets': there is no {str(path)!r}")
+        yield from sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+
+
+def _engine(values: dict[str, Any], model: str, policy: policies.Policy) -> Engine:
+    if values["engine"] == "simulated":
+        script = _script(Path(values["model"]) if values["model"] else _published_tasks())
+        return SimulatedEngine(script, PACES[values["pace"]], max_batch=values["max_batch"])
+    if values["engine"] != "vllm":
+        raise ParameterError(
+            f"parameter 'engine': {values['engine']!r} is unknown ({', '.join(ENGINES)})"
+        )
+    from timely_llm.engine.vllm_engine import VllmEngine
+
+    template = existing_file(values, "chat_template")
+    return VllmEngine(
+        model,
+        scheduler="native" if policy.native else "segmented",
+        native_policy="priority" if policy.priority else "fcfs",
+        engine_args=json_object(values, "engine_args"),
+        sampling=json_object(values, "sampling"),
+        chat_template=template.read_text() if template else None,
+        max_batch=values["max_batch"],
+    )
+
+
+def _published_tasks() -> Path:
+    return data("lrtrace_tasks.json")
+
+
+def _script(path: Path) -> Callable[[EngineRequest], list[str]]:
+    """What the simulated engine answers: from a YAML or JSON file whose ``tasks`` are pairs of
+    ``task`` (an instruction) and ``plan``."""
+    try:
+        tasks = yaml.safe_load(path.read_text())["tasks"]
+        plans = {_words(entry["task"]): entry["plan"] for entry in tasks}
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise ParameterError(f"parameter 'model': {path} is no file of tasks: {error}") from error
+
+    def script(request: EngineRequest) -> list[str]:
+        words = _words(request.user or "")
+        known = [plan for task, plan in plans.items() if task in words]
+        return _WORD.findall(known[0] if known else "l('I do not know how');")
+
+    return script
+
+
+def _words(text: str) -> str:
+    """Prompt templates change case and spaces of an instruction."""
+    return " ".join(text.split()).casefold()
+
+
+def config_text(values: dict[str, Any], planner: Planner) -> str:
+    """The latched ``planner_config``: all parameters, the engine and the prompts, as YAML."""
+    info = planner.engine.info
+    return yaml.safe_dump(
+        {
+            "parameters": json.loads(json.dumps(values, default=list)),
+            "engine": {
+                "backend": info.backend,
+                "version": info.version,
+                "model": info.model,
+                "max_batch": info.max_batch,
+                "block_size": info.block_size,
+                "kv_blocks": info.kv_blocks,
+                "max_model_len": info.max_model_len,
+                "pace": info.pace,
+            },
+            "prompt_template": planner.plans.prompts.text,
+            "kinds": sorted(planner.plans.fleet.kinds),
+        },
+        sort_keys=False,
+    )

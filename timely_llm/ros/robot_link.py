@@ -1,0 +1,138 @@
+"""The topics between the planner and its robots: segments out, execution reports in.
+
+Reliable is not delivered: what is published before the reader is there is lost. So a robot's
+segments wait here until its reader is matched and the robot has spoken in the session they are of.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from rclpy.duration import Duration
+from rclpy.node import Node
+
+from timely_llm.msg import Execution, Segment
+from timely_llm.protocols import messages as values
+from timely_llm.ros.conversions import from_ros, to_ros
+from timely_llm.ros.qos import RELIABLE
+
+
+class RobotLinks:
+    """One pair of topics per robot. ``heard`` gets every report, in the executor's thread.
+
+    ``send`` may be called from any thread, everything else from the executor's.
+    """
+
+    def __init__(self, node: Node, heard: Callable[[str, values.Execution], None]) -> None:
+        self._node, self._heard = node, heard
+        self._robot_links: dict[str, _Outlet] = {}
+        self._early: dict[str, list[values.Segment]] = {}  # of a session not opened yet
+        self._lock = threading.Lock()
+
+    def open(self, robot_id: str, namespace: str, session: int) -> None:
+        """The robot was registered: its topics are under ``namespace``. Two registrations may be
+        answered in either order; the later session, which has the higher number, counts."""
+        with self._lock:
+            outlet = self._robot_links.get(robot_id)
+            if outlet is not None and session < outlet.session:
+                return
+            if outlet is not None and outlet.namespace != namespace:
+                outlet.destroy(self._node)
+                outlet = None
+            if outlet is None:
+                outlet = _Outlet(self._node, namespace, lambda m: self._report(robot_id, m))
+                self._robot_links[robot_id] = outlet
+            early = self._early.pop(robot_id, [])
+            outlet.begin(session, [segment for segment in early if segment.session == session])
+
+    def close(self, robot_id: str) -> None:
+        """The robot was unregistered."""
+        with self._lock:
+            outlet = self._robot_links.pop(robot_id, None)
+            self._early.pop(robot_id, None)
+        if outlet is not None:
+            outlet.destroy(self._node)
+
+    def send(self, robot_id: str, segment: values.Segment) -> None:
+        """Publish ``segment``, now or as soon as the robot can get it; once and in order."""
+        with self._lock:
+            outlet = self._robot_links.get(robot_id)
+            if outlet is None or segment.session > outlet.session:
+                self._early.setdefault(robot_id, []).append(segment)
+            elif segment.session == outlet.session:
+                outlet.send(segment)
+
+    def cancel(self, robot_id: str, plan_id: str) -> None:
+        """Tell the robot to drop the plan, whatever it has of it."""
+        with self._lock:
+            outlet = self._robot_links.get(robot_id)
+            if outlet is not None:
+                cancel = values.SegmentCommand.CANCEL
+                outlet.send(values.Segment(outlet.session, plan_id, 0, cancel))
+
+    def drain(self, timeout: float) -> None:
+        """Wait, at most ``timeout`` s, until every robot has what was sent to it: what a process
+        has published and nobody has acknowledged is lost when the process ends."""
+        limit = time.monotonic() + timeout
+        with self._lock:
+            for outlet in self._robot_links.values():
+                outlet.drain(max(0.0, limit - time.monotonic()))
+
+    def _report(self, robot_id: str, message: Execution) -> None:
+        try:
+            report = from_ros(message)
+        except ValueError as error:
+            self._node.get_logger().warning(
+                f"report of robot {robot_id!r} ignored: {error}", throttle_duration_sec=5.0
+            )
+            return
+        with self._lock:
+            outlet = self._robot_links.get(robot_id)
+            if outlet is not None:
+                outlet.spoken(report.session)
+        self._heard(robot_id, report)
+
+
+class _Outlet:
+    """The topics of one robot; the lock of ``RobotLinks`` is held around every call."""
+
+    def __init__(self, node: Node, namespace: str, report: Callable[[Execution], None]) -> None:
+        self.namespace = namespace
+        self.session = 0
+        self._ready = False
+        self._waiting: list[values.Segment] = []
+        self._publisher = node.create_publisher(Segment, f"{namespace}/segments", RELIABLE)
+        self._subscription = node.create_subscription(
+            Execution, f"{namespace}/execution", report, RELIABLE
+        )
+
+    def begin(self, session: int, waiting: list[values.Segment]) -> None:
+        self.session, self._ready, self._waiting = session, False, []
+        for segment in waiting:
+            self.send(segment)
+
+    def send(self, segment: values.Segment) -> None:
+        if self._ready:
+            self._publisher.publish(to_ros(segment))
+        elif segment.command is not values.SegmentCommand.CANCEL:
+            self._waiting.append(segment)
+        else:  # the robot never heard of that plan, and need not
+            self._waiting = [w for w in self._waiting if w.plan_id != segment.plan_id]
+
+    def spoken(self, session: int) -> None:
+        """The robot sent a report of ``session``."""
+        if self._ready or session != self.session or not self._publisher.get_subscription_count():
+            return
+        self._ready = True
+        waiting, self._waiting = self._waiting, []
+        for segment in waiting:
+            self.send(segment)
+
+    def drain(self, timeout: float) -> None:
+        self._publisher.wait_for_all_acked(Duration(seconds=timeout))
+
+    def destroy(self, node: Node) -> None:
+        node.destroy_publisher(self._publisher)
+        node.destroy_subscription(self._subscription)

@@ -1,0 +1,1 @@
+"""A trace replayed around the real planner: on simulated time, or on an engine that computes."""

@@ -1,0 +1,1 @@
+"""The published tasks and workloads, by name."""

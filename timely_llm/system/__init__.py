@@ -1,0 +1,1 @@
+"""The machine: processes, signals and files that others write."""

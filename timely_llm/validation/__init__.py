@@ -1,0 +1,1 @@
+"""Strict reading of what comes from outside: YAML, JSON, names. Pure."""
