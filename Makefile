@@ -31,11 +31,11 @@ indy_done := .venv-indy/indy-done
 file_list := build/installed-files
 
 .PHONY: help setup build ready test indy test-indy sim-indy demo run bench results eval-planner \
-  lint typecheck format lock clean FORCE
+  lint typecheck mutants format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
-	@echo "Arguments go in ARGS: make demo ARGS='--json out.json', make test ARGS='test/pure -k segment'"
+	@echo "Arguments go in ARGS: make demo ARGS='--json out.json', make test ARGS='test/core -k segment'"
 
 setup: $(setup_done) ## Installs the locked packages into .venv
 
@@ -74,6 +74,9 @@ results: ready ## Runs the commands of docs/results.md and puts their tables the
 eval-planner: ready ## Scores the bundled model
 	@$(run) python tools/eval_planner.py $(ARGS)
 
+mutants: ready ## Changes the pure code at random: do its tests notice? ARGS='--seed 7 --count 50'
+	@$(run) python tools/mutants.py $(ARGS)
+
 lint: $(setup_done) ## Checks style and formatting
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 
@@ -83,8 +86,10 @@ typecheck: $(setup_done) ## Checks types
 format: $(setup_done) ## Formats the code
 	@.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
-lock: $(setup_done) ## Resolves requirements/*.in into requirements/*.txt anew
-	@.venv/bin/python scripts/lock.py
+# uv is fetched when asked for: nothing else needs it.
+lock: $(setup_done) ## Resolves requirements/*.in into requirements/*.txt; newer: ARGS=--upgrade
+	@test -x build/uv/bin/uv || .venv/bin/python -m pip install --quiet --target build/uv uv
+	@PATH="$(root)/build/uv/bin:$$PATH" .venv/bin/python scripts/lock.py $(ARGS)
 
 clean: ## Deletes what build made; .venv stays
 	rm -rf build install log
