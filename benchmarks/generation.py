@@ -10,7 +10,7 @@ from pathlib import Path
 
 from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set
-from timely_llm.language.segmenter import SegmentDetector
+from timely_llm.language.segmenter import Detector, plan_detector
 from timely_llm.paths import share
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import Engine, EngineRequest, Output
@@ -45,8 +45,8 @@ class Bench:
         self.engine.submit(request)
         return request.id
 
-    def detector(self) -> SegmentDetector:
-        return SegmentDetector(self.skills)
+    def detector(self) -> Detector:
+        return plan_detector(self.skills)
 
     def outputs(self, name: str) -> Iterator[Output]:
         """The outputs of a generation that runs alone, step by step, to its end."""

@@ -6,12 +6,13 @@ imported only when its name is asked for. ``docs/adapters.md`` tells how to writ
 
 from __future__ import annotations
 
-import difflib
 import enum
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from timely_llm.validation.names import hint
 
 if TYPE_CHECKING:
     from timely_llm.language.skills import SkillSet
@@ -161,13 +162,6 @@ ADAPTERS: dict[str, str] = {
 }
 
 
-def nearest(name: str, known: Any) -> str:
-    """``": did you mean 'x'?"`` for the closest of ``known``, else the whole list in words."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known) or 'none'}"
-
-
 def adapter_class(name: str) -> type:
     """The adapter class of a registered name, or of ``module:class`` for one of your own.
 
@@ -176,7 +170,7 @@ def adapter_class(name: str) -> type:
     """
     path = name if ":" in name else ADAPTERS.get(name)
     if path is None:
-        raise AdapterError(f"adapter: unknown name {name!r}; {nearest(name, ADAPTERS)}")
+        raise AdapterError(f"adapter: unknown name {name!r}{hint(name, ADAPTERS)}")
     module, _, attribute = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
@@ -196,6 +190,6 @@ def make_adapter(name: str, robot_id: str, skills: SkillSet, **parameters: Any) 
     for parameter in parameters:
         if parameter not in known:
             raise AdapterError(
-                f"adapter {name!r}: unknown parameter {parameter!r}; {nearest(parameter, known)}"
+                f"adapter {name!r}: unknown parameter {parameter!r}{hint(parameter, known)}"
             )
     return cls(robot_id, skills, **parameters)

@@ -13,7 +13,8 @@ from typing import Any
 
 from robot_adapters.adapter import AdapterError
 from robot_adapters.perception import plain_name
-from timely_llm.validation.reader import Node, YamlError, nearest, read
+from timely_llm.validation.names import hint
+from timely_llm.validation.reader import Node, YamlError, read
 
 Six = tuple[float, float, float, float, float, float]
 Point = tuple[float, float, float]
@@ -103,7 +104,7 @@ class Cell:
 
     def unknown(self, query: str) -> str:
         """That nothing is called so, in words."""
-        return f"{query!r} is not in the cell{nearest(query, self.names)}"
+        return f"{query!r} is not in the cell{hint(query, self.names)}"
 
     def moved(self, name: str, position: Point) -> Cell:
         return replace(self, where={**self.where, name: position})

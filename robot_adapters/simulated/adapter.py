@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from robot_adapters.adapter import AdapterError, AdapterParameter, Progress, nearest
+from robot_adapters.adapter import AdapterError, AdapterParameter, Progress
 from robot_adapters.perception import Pose
 from robot_adapters.simulated.bodies import Arm, Body, Drone, Move, Refusal
 from robot_adapters.simulated.world import World
 from timely_llm.language.skills import Skill, SkillSet, Value
 from timely_llm.paths import share
 from timely_llm.protocols.messages import SkillCall
+from timely_llm.validation.names import hint
 
 TAKEOFF_TIME = 3.0  # s, before the first timed call of a drone that has landed
 LANDING_SPEED = 0.5  # m/s
@@ -211,7 +212,7 @@ class SimulatedAdapter:
 
 def _make_body(skills: SkillSet, body: str, world: str, start: Pose) -> Body:
     if body not in _BODIES:
-        raise AdapterError(f"body: unknown {body!r}; {nearest(body, _BODIES)}")
+        raise AdapterError(f"body: unknown {body!r}{hint(body, _BODIES)}")
     if body == "auto":
         body = "arm" if "pick" in skills else "drone"
     place = World.from_file(world_file(world or _WORLDS[body]))
@@ -230,5 +231,5 @@ def world_file(world: str) -> Path:
     path = share("config", "worlds", f"{world}.yaml")
     if not path.is_file():
         bundled = [path.stem for path in path.parent.glob("*.yaml")]
-        raise AdapterError(f"world: no bundled world {world!r}; {nearest(world, bundled)}")
+        raise AdapterError(f"world: no bundled world {world!r}{hint(world, bundled)}")
     return path

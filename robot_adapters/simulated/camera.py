@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from robot_adapters.adapter import AdapterError, nearest
+from robot_adapters.adapter import AdapterError
 from robot_adapters.perception import Pose, Sighting, View
 from robot_adapters.simulated.adapter import world_file
 from robot_adapters.simulated.bodies import TELLO_CAMERA
 from robot_adapters.simulated.world import Sight, World
+from timely_llm.validation.names import hint
 
 _KEYS = ("world", "x", "y", "yaw")
 
@@ -60,7 +61,7 @@ def _read(config: str) -> dict[str, str]:
         if not sign:
             raise AdapterError(f"{item!r}: must be KEY=VALUE")
         if key not in _KEYS:
-            raise AdapterError(f"unknown key {key!r}; {nearest(key, _KEYS)}")
+            raise AdapterError(f"unknown key {key!r}{hint(key, _KEYS)}")
         values[key] = value
     return values
 

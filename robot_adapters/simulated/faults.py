@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from robot_adapters.adapter import nearest
+from timely_llm.validation.names import hint
 
 
 class FaultError(ValueError):
@@ -58,7 +58,7 @@ def parse_fault(text: str, kinds: Mapping[str, Kind] = KINDS) -> Fault:
     name, value, at = match.groups()
     kind = kinds.get(name)
     if kind is None:
-        raise FaultError(f"fault {name!r} is unknown; {nearest(name, kinds)}")
+        raise FaultError(f"fault {name!r} is unknown{hint(name, kinds)}")
     if value is None and kind.default is None:
         raise FaultError(f"fault {name!r} needs a value: {kind.words}")
     number = kind.default if value is None else float(value)

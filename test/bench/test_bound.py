@@ -15,7 +15,7 @@ from timely_llm.bench.engine_costs import EngineCosts, Work, first_tokens, works
 from timely_llm.bench.exact import TooLarge, exact
 from timely_llm.estimation import presets as engine_presets
 from timely_llm.estimation.step_time import StepLatency
-from timely_llm.language.cutting import TextKind
+from timely_llm.language.segmenter import TextKind
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.simulation.loop import Setting, simulate
 from timely_llm.simulation.trace import Arrival, Task, Trace

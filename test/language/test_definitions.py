@@ -3,11 +3,11 @@
 import pytest
 from plan_language import SEGMENTS, TELLO
 from plan_runs import run
+from segment_reference import segments
 
 from robot_adapters.executor.interpreter import Fault, Replan, Returned
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.parser import PlanError, parse
-from timely_llm.language.segmenter import segments
 from timely_llm.language.skills import SkillSet, SkillSetError
 
 BASE = """\

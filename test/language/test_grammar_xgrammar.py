@@ -10,7 +10,7 @@ from plan_language import INDY7, KINDS, PUBLISHED, ROVER, TELLO
 
 from timely_llm.language.grammar import longest_plan, plan_grammar
 from timely_llm.language.parser import PlanError, parse
-from timely_llm.language.segmenter import SegmentDetector
+from timely_llm.language.segmenter import plan_detector
 from timely_llm.language.skills import Bounds, SkillSet
 
 xgrammar = pytest.importorskip("xgrammar")
@@ -124,7 +124,7 @@ def test_a_kind_of_ones_own():
 def check_walk(skills: SkillSet, text: str) -> None:
     parse(text, skills)
     assert len(text) <= longest_plan(skills)
-    detector = SegmentDetector(skills)
+    detector = plan_detector(skills)
     assert "".join([*detector.feed(text), detector.finish()]) == text
 
 

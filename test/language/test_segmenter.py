@@ -8,16 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from plan_language import CUTS, INDY7, PUBLISHED, ROVER, SEGMENTS, TELLO, split
+from segment_reference import segments
 
 from timely_llm.language import segmenter as segment
-from timely_llm.language.segmenter import (
-    MAX_NAME,
-    ParagraphDetector,
-    SegmentDetector,
-    SentenceDetector,
-    make_detector,
-    segments,
-)
+from timely_llm.language.segmenter import MAX_NAME, plan_detector, text_detector
 
 # Pieces that plans, and texts that only look like plans, are made of.
 _PIECES = """mf( move_forward( xmf( mf mf_( _mf( émf( s( iv( iv ( ) )) '( ' " cat 'a)' "b)" ')
@@ -70,8 +64,8 @@ def test_published_plans_are_cut_as_published(number):
     skills = PUBLISHED[number][1]
     assert plan == PUBLISHED[number][0]
     assert segments(plan, skills) == expected
-    assert detect(SegmentDetector(skills), [plan]) == expected
-    assert detect(SegmentDetector(skills), list(plan)) == expected
+    assert detect(plan_detector(skills), [plan]) == expected
+    assert detect(plan_detector(skills), list(plan)) == expected
 
 
 @given(PLAN_TEXT, CUTS)
@@ -83,14 +77,14 @@ def test_any_split_gives_the_segments_of_the_whole_text(text, cuts):
     for skills in (TELLO, INDY7):
         expected = cut(text, ends(text, skills))
         assert segments(text, skills) == expected
-        assert detect(SegmentDetector(skills), split(text, cuts)) == expected
-        assert detect(SegmentDetector(skills), list(text)) == expected
+        assert detect(plan_detector(skills), split(text, cuts)) == expected
+        assert detect(plan_detector(skills), list(text)) == expected
         assert "".join(expected) == text
 
 
 @given(PLAN_TEXT, CUTS)
 def test_a_segment_comes_out_as_soon_as_it_is_complete(text, cuts):
-    detector, fed, given_out = SegmentDetector(TELLO), "", ""
+    detector, fed, given_out = plan_detector(TELLO), "", ""
     for piece in split(text, cuts):
         fed += piece
         given_out += "".join(detector.feed(piece))
@@ -103,7 +97,7 @@ def test_long_names_end_segments_and_untimed_or_unknown_ones_do_not():
         "move_forward(50)",
         ";take_picture();iv('a');fly(3);xmf(50);mfx(50);mf(50)",
     ]
-    assert detect(SegmentDetector(TELLO), list(plan)) == segments(plan, TELLO)
+    assert detect(plan_detector(TELLO), list(plan)) == segments(plan, TELLO)
 
 
 @pytest.mark.parametrize("before", ["", ";", "x", "_", "é", " ", "x" * 40, "l('a');" * 9])
@@ -114,16 +108,16 @@ def test_names_of_any_length(before):
     expected = cut(text, ends(text, longest))
     assert (len(expected) == 2) is (before[-1:] not in ("x", "_"))
     for pieces in ([text], list(text), *([text[:i], text[i:]] for i in range(len(text)))):
-        assert detect(SegmentDetector(longest), pieces) == expected
+        assert detect(plan_detector(longest), pieces) == expected
 
 
 def test_rules_follow_the_skill_set():
     plan = "dv(1);?bt()>9{sp('A1')};np()"
-    assert detect(SegmentDetector(ROVER), list(plan)) == ["dv(1)", ";?bt()>9{sp('A1')", "};np()"]
+    assert detect(plan_detector(ROVER), list(plan)) == ["dv(1)", ";?bt()>9{sp('A1')", "};np()"]
 
 
 def test_a_detector_is_used_again_behind_finish():
-    detector = SegmentDetector(TELLO)
+    detector = plan_detector(TELLO)
     assert detector.feed("l('mf(") == []
     assert detector.finish() == "l('mf("
     assert detector.feed("mf(50)") == ["mf(50)"]
@@ -164,7 +158,7 @@ def test_each_character_is_looked_at_a_bounded_number_of_times(monkeypatch, unit
     monkeypatch.setattr(segment, "_MARK", patterns[0])
     monkeypatch.setattr(segment, "_WORD_END", patterns[1])
     monkeypatch.setattr(_Text, "seen", 0)
-    detector = SegmentDetector(TELLO)
+    detector = plan_detector(TELLO)
     text = unit * (20_000 // len(unit))
     for start in range(0, len(text), at_once):
         detector.feed(_Text(text[start : start + at_once]))
@@ -203,14 +197,14 @@ def paragraphs(text: str) -> list[str]:
 @example('He said "Go." Then he left. Now', [9, 12, 13, 14])
 def test_sentences_for_any_split(text, cuts):
     expected = sentences(text)
-    assert detect(SentenceDetector(), split(text, cuts)) == expected
-    assert detect(SentenceDetector(), list(text)) == expected
+    assert detect(text_detector("sentence"), split(text, cuts)) == expected
+    assert detect(text_detector("sentence"), list(text)) == expected
     assert "".join(expected) == text
 
 
 def test_sentences_keep_decimals_and_closing_quotes():
     text = 'Fly 1.5 m. Is it "on?" Yes (it is.) No'
-    assert detect(SentenceDetector(), [text]) == [
+    assert detect(text_detector("sentence"), [text]) == [
         "Fly 1.5 m.",
         ' Is it "on?"',
         " Yes (it is.)",
@@ -222,14 +216,14 @@ def test_sentences_keep_decimals_and_closing_quotes():
 @example("a\nb \nc\n \nd", [])
 def test_paragraphs_for_any_split(text, cuts):
     expected = paragraphs(text)
-    assert detect(ParagraphDetector(), split(text, cuts)) == expected
-    assert detect(ParagraphDetector(), list(text)) == expected
+    assert detect(text_detector("paragraph"), split(text, cuts)) == expected
+    assert detect(text_detector("paragraph"), list(text)) == expected
     assert "".join(expected) == text
 
 
 def test_paragraphs_end_behind_the_first_blank_line():
     text = "\n\none\ntwo\n \nthree\n\n\nfour"
-    assert detect(ParagraphDetector(), list(text)) == [
+    assert detect(text_detector("paragraph"), list(text)) == [
         "\n\none\ntwo\n \n",
         "three\n\n",
         "\nfour",
@@ -240,8 +234,8 @@ def test_paragraphs_end_behind_the_first_blank_line():
 
 
 def test_detectors_by_name():
-    assert make_detector("skill", TELLO).feed("mf(50)") == ["mf(50)"]
-    assert make_detector("sentence", TELLO).feed("A. ") == ["A."]
-    assert make_detector("paragraph", TELLO).feed("A\n\n") == ["A\n\n"]
+    assert plan_detector(TELLO).feed("mf(50)") == ["mf(50)"]
+    assert text_detector("sentence").feed("A. ") == ["A."]
+    assert text_detector("paragraph").feed("A\n\n") == ["A\n\n"]
     with pytest.raises(ValueError, match="'sentense' is unknown: did you mean 'sentence'?"):
-        make_detector("sentense", TELLO)
+        text_detector("sentense")

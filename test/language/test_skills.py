@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plan_language import INDY7, KINDS, ROVER, TASKS, TELLO
 
 from timely_llm.language.grammar import plan_grammar
-from timely_llm.language.segmenter import SegmentDetector
+from timely_llm.language.segmenter import plan_detector
 from timely_llm.language.skills import Argument, SkillCallError, SkillSet, value_text
 
 RNG = random.Random(0)
@@ -184,7 +184,7 @@ def test_one_file_gives_listing_segments_grammar_and_checks():
         "sp(tag: str, up to 20 characters) -> bool: spray, spray a plant by its tag"
     )
     assert len(listing) == len(ROVER.skills)
-    assert SegmentDetector(ROVER).feed("bt();dv(1);spray('A1')") == ["bt();dv(1)", ";spray('A1')"]
+    assert plan_detector(ROVER).feed("bt();dv(1);spray('A1')") == ["bt();dv(1)", ";spray('A1')"]
     assert '"dv"' in plan_grammar(ROVER)
     assert refused(ROVER, "dv", 12.4) == "dv: distance is 12.4 m: must be -2.5 to 12.3 m"
 

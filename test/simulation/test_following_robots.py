@@ -5,10 +5,10 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from segment_reference import segments
 
 from timely_llm.estimation import presets as engine_presets
 from timely_llm.language.parser import PlanError
-from timely_llm.language.segmenter import segments
 from timely_llm.protocols.messages import ExecutionState, Segment, SegmentCommand
 from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.simulation.following_robots import FollowingRobot, WrittenPlan, filled

@@ -14,7 +14,7 @@ from timely_llm.bench.cells import engine_of, stretched, trace_of
 from timely_llm.bench.engine_costs import EngineCosts, works_of
 from timely_llm.bench.exact import MAX_GOALS, TooLarge, exact
 from timely_llm.bench.grid import Conditions
-from timely_llm.language.cutting import TextKind
+from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.simulation.trace import Arrival, Trace
 from timely_llm.simulation.workloads.tasks import skill_sets

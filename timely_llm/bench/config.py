@@ -13,10 +13,10 @@ from timely_llm.bench import profile_file as profile
 from timely_llm.bench.cells import PREDICTORS, PROFILE_SUFFIXES, engine_of, trace_of
 from timely_llm.bench.grid import BATCHES, DEFAULT_BATCH, PAPER_LOAD, Batches, Grid, TimeScale
 from timely_llm.bench.search import LEAST
-from timely_llm.protocols.engine import did_you_mean
 from timely_llm.simulation.trace import Trace
 from timely_llm.simulation.workloads.composition import scale
 from timely_llm.simulation.workloads.tasks import skill_sets
+from timely_llm.validation.names import hint
 
 _Kind = TypeVar("_Kind", int, float)
 
@@ -117,10 +117,7 @@ def names(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
     found = _items(option, text)
     for name in found:
         if name not in known:
-            listed = ", ".join(known)
-            raise BadOption(
-                option, f"{name!r} is unknown{did_you_mean(name, known)} (known: {listed})"
-            )
+            raise BadOption(option, f"{name!r} is unknown{hint(name, known)}")
     return found
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from timely_llm.language.cutting import TextKind, make_segmenter
+from timely_llm.language.segmenter import TextKind, make_segmenter
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.utility import TimeUtility
 from timely_llm.simulation.trace import Arrival, Task

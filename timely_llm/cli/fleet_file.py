@@ -28,7 +28,8 @@ from pathlib import Path
 
 from robot_adapters.adapter import AdapterError, AdapterParameter, adapter_class
 from timely_llm.paths import share
-from timely_llm.validation.reader import Node, decoded, nearest, read
+from timely_llm.validation.names import hint
+from timely_llm.validation.reader import Node, decoded, read
 
 MAX_ROBOTS = 256
 SIMULATORS = ("tello", "indy")
@@ -243,7 +244,7 @@ class _Reader:
     def _parameter(self, name: str, node: Node, known: tuple[AdapterParameter, ...]) -> Value:
         by_name = {parameter.name: parameter for parameter in known}
         if name not in by_name:
-            node.fail(f"the adapter has no parameter {name!r}{nearest(name, by_name)}")
+            node.fail(f"the adapter has no parameter {name!r}{hint(name, by_name)}")
         parameter, value = by_name[name], node.scalar()
         expected = type(parameter.default)
         if expected is float and type(value) is int:

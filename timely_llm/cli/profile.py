@@ -275,7 +275,7 @@ def _grammar(kind: str) -> str:
     from timely_llm.language.grammar import plan_grammar
     from timely_llm.language.loader import load_skill_set
     from timely_llm.language.skills import SkillSetError
-    from timely_llm.protocols.engine import did_you_mean
+    from timely_llm.validation.names import did_you_mean
 
     known: Sequence[str] = sorted(path.stem for path in share("config", "skills").glob("*.yaml"))
     path = share("config", "skills", f"{kind}.yaml") if kind in known else Path(kind)

@@ -26,7 +26,8 @@ from pathlib import Path
 
 from timely_llm.protocols.messages import ErrorCode, OnFailure, PlanGoal, WhenBusy
 from timely_llm.protocols.utility import Urgency
-from timely_llm.validation.reader import Node, decoded, nearest, read
+from timely_llm.validation.names import hint
+from timely_llm.validation.reader import Node, decoded, read
 
 MAX_INSTRUCTIONS = 10_000
 MAX_TIME = 86_400.0  # s
@@ -80,7 +81,7 @@ def _instruction(node: Node, robots: Collection[str]) -> Instruction:
     entries = node.mapping(_KEYS, ("at", "robot", "instruction"))
     robot = entries["robot"].text()
     if robot not in robots:
-        entries["robot"].fail(f"{robot!r} is not in the fleet{nearest(robot, robots)}")
+        entries["robot"].fail(f"{robot!r} is not in the fleet{hint(robot, robots)}")
     urgency, when_busy = Urgency.NORMAL, WhenBusy.QUEUE
     if "urgency" in entries:
         urgency = Urgency[entries["urgency"].choice(URGENCIES).upper()]

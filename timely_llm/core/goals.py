@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from timely_llm.core.robots import Refused
 from timely_llm.protocols.messages import ErrorCode, OnFailure, PlanGoal
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
+from timely_llm.validation.names import did_you_mean
 
 LATE, REFUSE = "late", "refuse"
 WAYS = (LATE, REFUSE)
@@ -17,9 +17,8 @@ WAYS = (LATE, REFUSE)
 def check_way(way: str) -> str:
     """``way`` if it is one of ``WAYS``, else ``ValueError`` with the nearest."""
     if way not in WAYS:
-        near = get_close_matches(way, WAYS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"overload is {way!r}: must be {' or '.join(WAYS)}{hint}")
+        words = f"must be {' or '.join(WAYS)}{did_you_mean(way, WAYS)}"
+        raise ValueError(f"overload is {way!r}: {words}")
     return way
 
 

@@ -23,8 +23,8 @@ from timely_llm.core.views import predictor_view_of, view_of
 from timely_llm.estimation.latency_estimate import LatencyEstimate
 from timely_llm.estimation.plan_length import WINDOW, PastLengths, Predictor
 from timely_llm.estimation.step_time import StepLatency
-from timely_llm.language.cutting import CheckedSegment, MakeSegmenter
 from timely_llm.language.parser import PlanError
+from timely_llm.language.segmenter import CheckedSegment, MakeSegmenter
 from timely_llm.policies import Decision, EngineState, Policy, View
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import (

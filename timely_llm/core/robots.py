@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from timely_llm.estimation.segment_length import SegmentLength
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.skills import SkillSet, SkillSetError
 from timely_llm.protocols.messages import ErrorCode, Execution, RobotInfo
+from timely_llm.validation.names import hint
 
 
 class Refused(Exception):
@@ -97,12 +97,9 @@ class Fleet:
         """The robot, or ``Refused`` with the nearest known id."""
         robot = self.robots.get(robot_id)
         if robot is None:
-            near = difflib.get_close_matches(robot_id, self.robots, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            known = ", ".join(sorted(self.robots)) or "none"
+            known = hint(robot_id, self.robots, "registered")
             raise Refused(
-                ErrorCode.UNKNOWN_ROBOT,
-                f"robot_id {robot_id!r} is not registered{hint} (registered: {known})",
+                ErrorCode.UNKNOWN_ROBOT, f"robot_id {robot_id!r} is not registered{known}"
             )
         return robot
 

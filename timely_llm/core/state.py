@@ -17,7 +17,7 @@ from timely_llm.core.prefix_cache import PrefixCache
 from timely_llm.core.request import FEEDBACK, Move, Request, State
 from timely_llm.core.robots import Fleet, Robot
 from timely_llm.core.views import Views
-from timely_llm.language.cutting import MakeSegmenter, Segmenter, make_segmenter
+from timely_llm.language.segmenter import MakeSegmenter, Segmenter, make_segmenter
 from timely_llm.prompts.template import PromptTemplate, TemplateError
 from timely_llm.protocols.engine import (
     Engine,

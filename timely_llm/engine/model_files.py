@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from timely_llm.protocols.engine import ModelBroken, ModelNotFound, did_you_mean
+from timely_llm.protocols.engine import ModelBroken, ModelNotFound
+from timely_llm.validation.names import did_you_mean
 
 _CONFIGS = ("config.json", "params.json")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
@@ -28,7 +29,8 @@ def model_folder(model: str) -> Path | None:
     beside = path.parent.is_dir() and "/" in model
     if beside or model.startswith((".", "/", "~")) or model.count("/") > 1:
         near = [other.name for other in path.parent.iterdir()] if beside else []
-        raise ModelNotFound(f"there is no model at {model!r}{did_you_mean(path.name, near)}")
+        likely = did_you_mean(path.name, near, " ({})")
+        raise ModelNotFound(f"there is no model at {model!r}{likely}")
     return None
 
 

@@ -24,8 +24,8 @@ from timely_llm.protocols.engine import (
     ModelBroken,
     ModelNotFound,
     UnknownArgument,
-    did_you_mean,
 )
+from timely_llm.validation.names import did_you_mean
 
 if TYPE_CHECKING:
     from vllm.engine.arg_utils import EngineArgs
@@ -59,7 +59,7 @@ _KV_CACHE = (256 * _MEBIBYTE, 4096 * _MEBIBYTE)  # on a CPU: twice the weights, 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """``InvalidArgument`` with the choices and the nearest one, unless ``value`` is among them."""
     if value not in choices:
-        near = did_you_mean(value, choices)
+        near = did_you_mean(value, choices, " ({})")
         raise InvalidArgument(f"{name} is '{value}': must be one of {', '.join(choices)}{near}")
 
 
@@ -68,7 +68,7 @@ def check_engine_arguments(given: Mapping[str, Any], known: Iterable[str]) -> No
     known = list(known)
     for name in given:
         if name not in known:
-            near = did_you_mean(name, known)
+            near = did_you_mean(name, known, " ({})")
             raise UnknownArgument(f"engine_args: vLLM knows no '{name}'{near}")
         if name in _SET_BY_ENGINE:
             raise InvalidArgument(f"engine_args: '{name}' is set by the engine itself")
@@ -147,7 +147,8 @@ def sampling_parameters(given: Mapping[str, Any]) -> SamplingParams:
         if name in _SET_BY_REQUEST:
             raise InvalidArgument(f"sampling: '{name}' is set for each request")
         if name not in known:
-            raise UnknownArgument(f"sampling: vLLM knows no '{name}'{did_you_mean(name, known)}")
+            near = did_you_mean(name, known, " ({})")
+            raise UnknownArgument(f"sampling: vLLM knows no '{name}'{near}")
     try:
         return SamplingParams(
             **({"temperature": 0.0} | dict(given)), output_kind=RequestOutputKind.DELTA

@@ -6,11 +6,11 @@ The one place of these numbers. ``OWN_WORDS`` are fitted by ``bench/fit_prefill.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from timely_llm.estimation.step_time import StepLatency
+from timely_llm.validation.names import hint
 
 GIB = 2**30
 BLOCK = 16  # tokens of a KV block, vLLM's default on a GPU
@@ -170,9 +170,5 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> EngineModel:
     """The preset ``name``, or ``UnknownPreset`` with the nearest known one."""
     if name not in _PRESETS:
-        near = difflib.get_close_matches(name, _PRESETS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownPreset(
-            f"engine preset {name!r} is unknown{hint} (known: {', '.join(names())})"
-        )
+        raise UnknownPreset(f"engine preset {name!r} is unknown{hint(name, _PRESETS)}")
     return _PRESETS[name]()

@@ -13,7 +13,7 @@ from timely_llm.estimation.drift import Drift
 from timely_llm.estimation.learned_times import Key, Learned, Own
 from timely_llm.estimation.skill_time import OWN_WINDOW, SHORTEST, WINDOW, Sample
 from timely_llm.language.skills import TIMED_SKILL
-from timely_llm.validation.reader import nearest
+from timely_llm.validation.names import hint
 
 VERSION = 1
 _LONGEST = 1e6  # s
@@ -41,7 +41,7 @@ class _Place:
             self.fail("must be an object")
         for key in self.value if keys is not None else ():
             if key not in keys:
-                self.fail(f"unknown key {key!r}{nearest(key, keys)}")
+                self.fail(f"unknown key {key!r}{hint(key, keys)}")
         for key in keys or ():
             if key not in self.value:
                 self.fail(f"{key!r} is missing")

@@ -7,7 +7,6 @@ Nothing here runs a plan.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Generator, Iterable
 from typing import TypeAlias
 
@@ -15,6 +14,7 @@ from timely_llm.language import instructions as code
 from timely_llm.language.instructions import Call
 from timely_llm.language.lexer import Lexer, PlanError, Token
 from timely_llm.language.skills import Skill, SkillCallError, SkillSet, Value
+from timely_llm.validation.names import did_you_mean
 
 __all__ = ["Call", "Parser", "PlanChecker", "PlanError", "parse"]
 
@@ -273,9 +273,8 @@ class Parser:
     def _skill(self, name: Token) -> Skill:
         skill = self.skills.get(name.text)
         if skill is None:
-            near = difflib.get_close_matches(name.text, self.skills.callable_names, 1)
-            hint = f": did you mean {near[0]!r}?" if near else ""
-            self._fail(name, f"{name.text!r} is not a skill of {self.skills.kind}{hint}")
+            likely = did_you_mean(name.text, self.skills.callable_names, ": {}")
+            self._fail(name, f"{name.text!r} is not a skill of {self.skills.kind}{likely}")
         return skill
 
     def _variable(self) -> Token:

@@ -1,55 +1,99 @@
-"""Incremental text in, complete segments out. Detectors see each character once.
+"""Answers cut into checked segments while they are written: where segments end, and their calls.
 
-A detector's segments and its ``finish()``, joined, are the text it was fed, byte for byte.
+What a segment is depends on who gets it: a robot's plan ends a segment after each timed call, a
+reader's text after each sentence or paragraph. Text comes in pieces of any size; each character is
+looked at once. The segments, joined, are the text, byte for byte.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
 
+from timely_llm.language.parser import Call, PlanChecker
 from timely_llm.language.skills import SkillSet
+from timely_llm.protocols.messages import SkillCall
+from timely_llm.validation.names import did_you_mean
 
 MAX_NAME = 32  # characters of a skill's name
+READING_SPEED = 300.0  # words a minute (TimelyLLM, section 7.4.2)
 _MARK = re.compile(r"""['"()]""")
 _MARK_OR_END = re.compile(r"""['"();}]""")
 _WORD_END = re.compile(r"\w+\Z", re.ASCII)
-_CLOSERS = re.compile(r"""["')\]\u201d\u2019]*""")
+_CLOSERS = "\"')]\u201d\u2019"
 _SENTENCE_END = re.compile(r"""[.!?]["')\]\u201d\u2019]*(\s|\Z)""")
 
 
-class Detector(Protocol):
-    """Cuts a growing text into segments."""
+# ---- where segments end ------------------------------------------------------------------------
+
+
+class Rule(Protocol):
+    """Where segments end in one growing text."""
+
+    def ends(self, text: str) -> list[int]:
+        """The offsets in ``text``, which follows what came before, at which a segment ends."""
+        ...
+
+
+class Detector:
+    """Cuts a growing text into segments by a rule; ``finish`` makes it ready for another text."""
+
+    def __init__(self, make_rule: Callable[[], Rule]) -> None:
+        self._make_rule = make_rule
+        self._rule: Rule | None = None
+        self._parts: list[str] = []  # of the segment being written
 
     def feed(self, text: str) -> list[str]:
         """Add text; returns the segments that it completes."""
+        self._rule = self._rule or self._make_rule()
+        segments, start = [], 0
+        for end in self._rule.ends(text):
+            segments.append("".join((*self._parts, text[start:end])))
+            self._parts.clear()
+            start = end
+        if start < len(text):
+            self._parts.append(text[start:])
+        return segments
 
     def finish(self) -> str:
         """The text is over: returns the rest, possibly empty."""
+        rest, self._rule = "".join(self._parts), None
+        self._parts.clear()
+        return rest
+
+    def pieces(self, text: str, last: bool) -> Iterator[tuple[str, bool]]:
+        """The segments that ``text`` completes; with ``last`` the rest too, which may be empty.
+        Each with whether the whole text ends with it."""
+        segments = self.feed(text)
+        rest = self.finish() if last else ""
+        if rest or (last and not segments):
+            segments.append(rest)
+        for i, segment in enumerate(segments, 1):
+            yield segment, last and i == len(segments)
 
 
-class SegmentDetector:
-    """Ends a segment behind the closing parenthesis of each timed skill call in a plan.
+class TimedCalls:
+    """A segment of a plan ends at the closing parenthesis of each timed skill call.
 
     TimelyLLM, section 4.1. Quoted text never ends one, nor does the bracket of an untimed call. A
     timed call without parentheses is known to be whole, and ends one, at a ``;`` or ``}``.
     """
 
     def __init__(self, skills: SkillSet) -> None:
-        self._call = call_pattern(skills)
-        bare = [name for name in skills.callable_names if _ends_bare(skills, name)]
-        self._bare = _names_before(bare, "[;}]")
+        timed = [name for name in skills.callable_names if skills[name].timed]
+        bare = [name for name in timed if not skills[name].arguments]
+        self._call, self._bare = _names_before(timed, r"\("), _names_before(bare, "[;}]")
         self._mark = _MARK_OR_END if bare else _MARK
-        self._parts: list[str] = []  # of the segment being written
         self._word = ""  # the word that the text so far ends in, unquoted
         self._quote = ""  # the open quote
         self._open: list[bool] = []  # open parentheses: whether each is a timed call's
 
-    def feed(self, text: str) -> list[str]:
-        segments: list[str] = []
-        start = position = 0  # of the segment and of the scan
+    def ends(self, text: str) -> list[int]:
+        found: list[int] = []
+        position = 0
         while True:
             if self._quote:
                 end = text.find(self._quote, position) + 1
@@ -61,17 +105,11 @@ class SegmentDetector:
             if match is None:
                 self._keep_word(text, position)
                 break
-            end = match.end()
-            if self._ends_segment(text, position, match[0], end):
-                self._parts.append(text[start:end])
-                segments.append("".join(self._parts))
-                self._parts.clear()
-                start = end
+            if self._ends_segment(text, position, match[0], match.end()):
+                found.append(match.end())
             self._word = ""
-            position = end
-        if start < len(text):
-            self._parts.append(text[start:])
-        return segments
+            position = match.end()
+        return found
 
     def _ends_segment(self, text: str, position: int, mark: str, end: int) -> bool:
         if mark in "(;}":
@@ -96,146 +134,166 @@ class SegmentDetector:
         else:
             self._word = match[0]
 
-    def finish(self) -> str:
-        rest = "".join(self._parts)
-        self._parts.clear()
-        self._open.clear()
-        self._word = self._quote = ""
-        return rest
-
-
-class SentenceDetector:
-    """Plain text: a sentence ends behind . ! or ?, with closing quotes or brackets, at a space."""
-
-    def __init__(self, skills: SkillSet | None = None) -> None:
-        self._parts: list[str] = []
-        self._ended = False  # the text so far ends like a sentence: a space would confirm it
-
-    def feed(self, text: str) -> list[str]:
-        segments: list[str] = []
-        start = position = 0
-        if self._ended:
-            position = _CLOSERS.match(text).end()  # type: ignore[union-attr]
-            if position < len(text):
-                self._ended = False
-                if text[position].isspace():
-                    start = self._cut(text, 0, position, segments)
-        for match in _SENTENCE_END.finditer(text, position):
-            if match[1]:
-                start = self._cut(text, start, match.start(1), segments)
-            else:
-                self._ended = True
-        if start < len(text):
-            self._parts.append(text[start:])
-        return segments
-
-    def _cut(self, text: str, start: int, end: int, segments: list[str]) -> int:
-        self._parts.append(text[start:end])
-        segments.append("".join(self._parts))
-        self._parts.clear()
-        return end
-
-    def finish(self) -> str:
-        rest = "".join(self._parts)
-        self._parts.clear()
-        self._ended = False
-        return rest
-
-
-class ParagraphDetector:
-    """Plain text: a paragraph ends behind the first blank line that follows its text."""
-
-    def __init__(self, skills: SkillSet | None = None) -> None:
-        self._parts: list[str] = []
-        self._blank = True  # the current line so far
-        self._text = False  # the segment has a line that is not blank
-
-    def feed(self, text: str) -> list[str]:
-        segments: list[str] = []
-        start = line = 0
-        while (end := text.find("\n", line) + 1) > 0:
-            self._blank = self._blank and not text[line:end].strip()
-            if self._blank and self._text:
-                self._parts.append(text[start:end])
-                segments.append("".join(self._parts))
-                self._parts.clear()
-                self._text = False
-                start = end
-            self._text = self._text or not self._blank
-            self._blank = True
-            line = end
-        self._blank = self._blank and not text[line:].strip()
-        if start < len(text):
-            self._parts.append(text[start:])
-        return segments
-
-    def finish(self) -> str:
-        rest = "".join(self._parts)
-        self._parts.clear()
-        self._blank, self._text = True, False
-        return rest
-
-
-DETECTORS: dict[str, Callable[[SkillSet], Detector]] = {
-    "skill": SegmentDetector,
-    "sentence": SentenceDetector,
-    "paragraph": ParagraphDetector,
-}
-
-
-def make_detector(name: str, skills: SkillSet) -> Detector:
-    """A new detector by name; an unknown name is a ``ValueError`` with the nearest known one."""
-    if name not in DETECTORS:
-        near = difflib.get_close_matches(name, DETECTORS, 1, 0)[0]
-        raise ValueError(f"segment rule {name!r} is unknown: did you mean {near!r}?")
-    return DETECTORS[name](skills)
-
-
-def call_pattern(skills: SkillSet) -> re.Pattern[str]:
-    """Matches the name and opening parenthesis of a timed call at the end of a text."""
-    return _names_before([n for n in skills.callable_names if skills[n].timed], r"\(")
-
-
-def _ends_bare(skills: SkillSet, name: str) -> bool:
-    return skills[name].timed and not skills[name].arguments
-
 
 def _names_before(names: list[str], mark: str) -> re.Pattern[str]:
+    """Matches one of ``names`` and then ``mark`` at the end of a text."""
     choices = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"(?<!\w)(?:{choices}){mark}\Z" if names else r"(?!)", re.ASCII)
 
 
-def segments(text: str, skills: SkillSet) -> list[str]:
-    """The segments of a whole plan, by the rule read character for character.
+class Sentences:
+    """A sentence ends after . ! or ?, with closing quotes or brackets, before a space."""
 
-    The reference for ``SegmentDetector``; the last segment is the rest, if there is one.
+    def __init__(self) -> None:
+        self._ended = False  # the text so far ends like a sentence: a space would confirm it
+
+    def ends(self, text: str) -> list[int]:
+        found: list[int] = []
+        position = 0
+        if self._ended:
+            while position < len(text) and text[position] in _CLOSERS:
+                position += 1
+            if position < len(text):
+                self._ended = False
+                if text[position].isspace():
+                    found.append(position)
+        for match in _SENTENCE_END.finditer(text, position):
+            if match[1]:
+                found.append(match.start(1))
+            else:
+                self._ended = True
+        return found
+
+
+class Paragraphs:
+    """A paragraph ends after the first blank line that follows its text."""
+
+    def __init__(self) -> None:
+        self._blank = True  # the current line so far
+        self._text = False  # the segment has a line that is not blank
+
+    def ends(self, text: str) -> list[int]:
+        found: list[int] = []
+        line = 0
+        while (end := text.find("\n", line) + 1) > 0:
+            self._blank = self._blank and not text[line:end].strip()
+            if self._blank and self._text:
+                self._text = False
+                found.append(end)
+            self._text = self._text or not self._blank
+            self._blank = True
+            line = end
+        self._blank = self._blank and not text[line:].strip()
+        return found
+
+
+class Whole:
+    """An answer in one piece."""
+
+    def ends(self, text: str) -> list[int]:
+        return []
+
+
+TEXT_RULES: dict[str, Callable[[], Rule]] = {
+    "sentence": Sentences,
+    "paragraph": Paragraphs,
+    "whole": Whole,
+}
+
+
+def plan_detector(skills: SkillSet) -> Detector:
+    """Cuts a plan after its timed calls."""
+    return Detector(partial(TimedCalls, skills))
+
+
+def text_detector(rule: str) -> Detector:
+    """Cuts plain text; an unknown rule is a ``ValueError`` with the nearest known one."""
+    if rule not in TEXT_RULES:
+        likely = did_you_mean(rule, TEXT_RULES, ": {}", cutoff=0)
+        raise ValueError(f"segment rule {rule!r} is unknown{likely}")
+    return Detector(TEXT_RULES[rule])
+
+
+# ---- checked segments --------------------------------------------------------------------------
+
+
+class CheckedSegment(NamedTuple):
+    """One complete segment. ``last``: the answer ends with it."""
+
+    text: str
+    calls: tuple[SkillCall, ...]
+    last: bool
+
+
+class Segmenter(Protocol):
+    """Cuts one growing answer. Its next ``tokens_to_boundary`` tokens are known to complete
+    no segment: 0 unless the answer is known beforehand."""
+
+    tokens_to_boundary: int
+
+    def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
+        """The segments that ``text`` completes, in order; with ``last`` the rest too, which may be
+        empty. ``PlanError`` at the first one that is not sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextKind:
+    """A reader of plain text, in place of a robot with skills.
+
+    ``segments`` is the rule: sentence, paragraph, or whole for an answer in one piece. Reading
+    takes ``words_per_minute``; 0: no time.
     """
-    result, start, quote = [], 0, None
-    brackets: list[bool] = []
-    for i, character in enumerate(text):
-        if quote:
-            quote = None if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        elif character == "(":
-            skill = skills.get(_word_before(text, i))
-            brackets.append(skill is not None and skill.timed)
-        elif (character == ")" and brackets and brackets.pop()) or (
-            character in ";}"
-            and (word := _word_before(text, i)) in skills
-            and _ends_bare(skills, word)
-        ):
-            result.append(text[start : i + 1])
-            start = i + 1
-    return result + ([text[start:]] if start < len(text) else [])
+
+    kind: str
+    segments: str = "sentence"
+    words_per_minute: float = READING_SPEED
+
+    def reading_time(self, text: str) -> float:
+        """In s, from the number of words."""
+        return len(text.split()) * 60 / self.words_per_minute if self.words_per_minute else 0.0
 
 
-def _word_before(text: str, end: int) -> str:
-    first = end
-    while (
-        first > 0
-        and text[first - 1].isascii()
-        and (text[first - 1].isalnum() or text[first - 1] == "_")
-    ):
-        first -= 1
-    return text[first:end]
+class PlanSegmenter:
+    """A plan for a robot with ``skills``: every segment ends after a timed call."""
+
+    tokens_to_boundary = 0
+
+    def __init__(self, skills: SkillSet) -> None:
+        self._skills = skills
+        self._detector = plan_detector(skills)
+        self._checker = PlanChecker(skills)
+
+    def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
+        for piece, ends in self._detector.pieces(text, last):
+            calls = self._checker.feed(piece)
+            if ends:
+                calls += self._checker.finish()
+            yield CheckedSegment(piece, tuple(map(self._skill_call, calls)), ends)
+
+    def _skill_call(self, call: Call) -> SkillCall:
+        expected = self._skills[call.name].expected_duration(call.values)
+        return SkillCall(call.name, call.arguments, (), expected)
+
+
+class TextSegmenter:
+    """Plain text by its kind's rule: each segment is one call, to read it. Every text is sound."""
+
+    tokens_to_boundary = 0
+
+    def __init__(self, kind: TextKind) -> None:
+        self._kind = kind
+        self._detector = text_detector(kind.segments)
+
+    def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
+        for piece, ends in self._detector.pieces(text, last):
+            call = SkillCall("read", expected_duration=self._kind.reading_time(piece))
+            yield CheckedSegment(piece, (call,), ends)
+
+
+def make_segmenter(kind: SkillSet | TextKind) -> Segmenter:
+    """A new segmenter for an answer to a robot or reader of this kind."""
+    return TextSegmenter(kind) if isinstance(kind, TextKind) else PlanSegmenter(kind)
+
+
+MakeSegmenter = Callable[[SkillSet | TextKind, str], Segmenter]
+"""Makes the segmenter of a plan, from its robot's kind and its id."""

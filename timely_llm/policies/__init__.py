@@ -6,7 +6,6 @@ clock, keeps nothing, and every order it makes ends in the request's own number.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from timely_llm.protocols.utility import TimeUtility
+from timely_llm.validation.names import hint
 
 
 class View(NamedTuple):
@@ -126,9 +126,7 @@ def get(name: str) -> Policy:
     """The policy ``name``, or ``UnknownPolicy`` with the nearest known one."""
     _load()
     if name not in _POLICIES:
-        near = difflib.get_close_matches(name, _POLICIES, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownPolicy(f"policy {name!r} is unknown{hint} (known: {', '.join(names())})")
+        raise UnknownPolicy(f"policy {name!r} is unknown{hint(name, _POLICIES)}")
     return _POLICIES[name]
 
 

@@ -11,7 +11,6 @@ blocks is no part of a prompt; macros may stand there.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +23,7 @@ from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share
 from timely_llm.prompts.examples import examples
 from timely_llm.prompts.history import Attempt
+from timely_llm.validation.names import did_you_mean
 
 FILE_NAME = "prompt.jinja2"
 """A model folder may hold a template of this name, for prompts as the model knows them."""
@@ -169,8 +169,8 @@ class PromptTemplate:
         known |= {macro.name for macro in tree.find_all(nodes.Macro)}
         for name in sorted({name.name for name in tree.find_all(nodes.Name)}):
             if name not in known:
-                near = difflib.get_close_matches(name, _VARIABLES, 1, 0)[0]
-                self._refuse(tree, name, f"unknown variable '{name}' (did you mean '{near}'?)")
+                likely = did_you_mean(name, _VARIABLES, " ({})", cutoff=0)
+                self._refuse(tree, name, f"unknown variable '{name}'{likely}")
         blocks = {block.name: block for block in tree.find_all(nodes.Block)}
         for name in _BLOCKS:
             if name not in blocks:

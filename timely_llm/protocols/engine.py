@@ -7,8 +7,7 @@ decides nothing by itself, save who gives up blocks when they run out, and that 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -51,12 +50,6 @@ class DuplicateRequest(EngineError):
 
 class EngineDead(EngineError):
     """A step failed inside the engine; it cannot be used any more."""
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean '...'?)`` for the known name nearest to ``name``, or nothing."""
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f" (did you mean '{near[0]}'?)" if near else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from timely_llm.language.cutting import CheckedSegment, make_segmenter
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.parser import PlanError
+from timely_llm.language.segmenter import CheckedSegment, make_segmenter
 from timely_llm.language.skills import SkillSet, SkillSetError
 from timely_llm.protocols.messages import ErrorCode, ExecutionState, OnFailure, PlanGoal, SkillCall
 from timely_llm.recording.goals import Done, Goal

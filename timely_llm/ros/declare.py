@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
+
+from timely_llm.validation.names import hint
 
 _OF_ROS = ("use_sim_time", "qos_overrides", "start_type_description_service")
 
@@ -69,6 +70,4 @@ def refuse_unknown(node: Node, known: Iterable[str]) -> None:
     known = tuple(known)
     for name in node._parameter_overrides:
         if name not in known and not name.startswith(_OF_ROS):
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"
-            raise ParameterError(f"parameter {name!r} is unknown{hint}")
+            raise ParameterError(f"parameter {name!r} is unknown{hint(name, known)}")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from timely_llm.language import instructions as code
-from timely_llm.language.cutting import CheckedSegment, TextKind, make_segmenter
 from timely_llm.language.parser import Parser, PlanError
+from timely_llm.language.segmenter import CheckedSegment, TextKind, make_segmenter
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import SkillCall
 from timely_llm.simulation.trace import Task

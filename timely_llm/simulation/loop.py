@@ -19,7 +19,7 @@ from timely_llm.core.request import Request
 from timely_llm.core.robots import Fleet
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.estimation.plan_length import Predictor
-from timely_llm.language.cutting import Segmenter, TextKind
+from timely_llm.language.segmenter import Segmenter, TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.engine import EngineRequest
 from timely_llm.protocols.messages import Execution, PlanEvent, PlanGoal, PlanResult, Segment

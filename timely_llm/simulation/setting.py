@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from timely_llm.estimation.learned_times import Times
 from timely_llm.estimation.plan_length import Noisy, Oracle, Predictor
 from timely_llm.estimation.presets import EngineModel
-from timely_llm.language.cutting import TextKind
+from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import PlanEvent
 from timely_llm.simulation.outcomes import Outcome

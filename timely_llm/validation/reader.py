@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable
 from typing import NoReturn
 
 import yaml
+
+from timely_llm.validation.names import hint
 
 MAX_TEXT = 262_144  # characters of a file
 
@@ -36,14 +37,6 @@ def decoded(data: bytes, source: str) -> str:
         raise YamlError(source, line, "", "is not UTF-8") from None
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'? (known: x, y)``, or only what is known where nothing is near."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{hint} (known: {', '.join(names) or 'none'})"
-
-
 class Node:
     """A YAML node with its place. Reading it as something that it is not fails with the line."""
 
@@ -64,7 +57,7 @@ class Node:
             key = Node(key_node, self.source, self.field)
             name = key.text(200)
             if known is not None and name not in known:
-                key.fail(f"unknown key {name!r}{nearest(name, known)}")
+                key.fail(f"unknown key {name!r}{hint(name, known)}")
             if name in entries:
                 key.fail(f"key {name!r} is given twice")
             field = f"{self.field}.{name}".lstrip(".")
@@ -95,7 +88,7 @@ class Node:
     def choice(self, choices: Iterable[str]) -> str:
         text, known = self.text(), list(choices)
         if text not in known:
-            self.fail(f"{text!r} is unknown{nearest(text, known)}")
+            self.fail(f"{text!r} is unknown{hint(text, known)}")
         return text
 
     def number(self, low: float, high: float, unit: str = "") -> float:

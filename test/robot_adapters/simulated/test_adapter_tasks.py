@@ -6,10 +6,10 @@ import json
 
 import pytest
 from pilot import INDY7, TELLO
+from segment_reference import segments
 
 from robot_adapters.adapter import make_adapter
 from robot_adapters.executor.executor import RobotExecutor
-from timely_llm.language.segmenter import segments
 from timely_llm.paths import share
 from timely_llm.protocols.messages import ExecutionState, Segment
 

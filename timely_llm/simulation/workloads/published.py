@@ -6,7 +6,6 @@ open, the workload's docstring says what was chosen, with the section.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ from timely_llm.simulation.workloads import arrivals as times
 from timely_llm.simulation.workloads import text as texts
 from timely_llm.simulation.workloads.composition import Event, compose, scale
 from timely_llm.simulation.workloads.tasks import data, published
+from timely_llm.validation.names import did_you_mean
 
 __all__ = ["make", "names", "scale"]
 
@@ -176,5 +176,4 @@ def _value(option: str, value: object, kind: object) -> object:
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1, 0)[0]
-    return f"{what} {name!r} is unknown: did you mean {near!r}?"
+    return f"{what} {name!r} is unknown{did_you_mean(name, known, ': {}', cutoff=0)}"

@@ -11,7 +11,7 @@ import random
 from collections.abc import Mapping
 from functools import cache
 
-from timely_llm.language.cutting import TextKind, make_segmenter
+from timely_llm.language.segmenter import TextKind, make_segmenter
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.simulation.trace import Task
 from timely_llm.simulation.workloads.tasks import pieces
