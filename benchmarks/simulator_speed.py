@@ -12,9 +12,9 @@ from benchmarks.figures import Figure, Report
 from timely_llm import policies
 from timely_llm.core.request import Request, State
 from timely_llm.core.views import view_of
-from timely_llm.estimation.latency_estimate import LatencyEstimate
 from timely_llm.estimation.presets import get
 from timely_llm.estimation.segment_length import SegmentLength
+from timely_llm.estimation.step_time import LatencyEstimate
 from timely_llm.language.parser import parse
 from timely_llm.policies import EngineState
 from timely_llm.protocols.messages import PlanGoal

@@ -25,9 +25,9 @@ from timely_llm.simulation.workloads.text_tasks import TEXT_KINDS
 
 URGENT, NORMAL = PRESETS[Urgency.URGENT], PRESETS[Urgency.NORMAL]
 KINDS = {**TEXT_KINDS, **skill_sets()}
-FAST = StepLatency(0.0218, 0.00038, per_prefill_token=3.6e-4)
-SLOW = StepLatency(0.03, 0.004, 2e-7, 1e-3)
-TABLE = StepLatency(0.014, per_prefill_token=5e-4, table=(0.014, 0.027, 0.03, 0.06))
+FAST = StepLatency((0.0218,), 0.00038, per_prefill_token=3.6e-4)
+SLOW = StepLatency((0.03,), 0.004, 2e-7, 1e-3)
+TABLE = StepLatency((0.014, 0.027, 0.03, 0.06), per_prefill_token=5e-4)
 
 
 def random_schedule(works, costs, max_batch, network, cut_at, rng) -> float:
@@ -237,7 +237,9 @@ def test_costs_are_read_off_an_engine():
     assert costs.decode_times == pytest.approx((0.03, 0.034, 0.038))
     assert costs.per_prompt_token == pytest.approx(1e-3)
     assert costs.per_kv_token == pytest.approx(2e-7)
-    square = EngineCosts.of(StepLatency(0.01, per_prefill_token=1e-4, per_prefill_square=1e-6), 1)
+    square = EngineCosts.of(
+        StepLatency((0.01,), per_prefill_token=1e-4, per_prefill_square=1e-6), 1
+    )
     assert square.per_prompt_token == pytest.approx(1.01e-4)  # token by token costs least
 
 

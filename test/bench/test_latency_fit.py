@@ -17,10 +17,9 @@ from timely_llm.bench.latency_fit import (
     points,
     replay,
 )
-from timely_llm.estimation.fitted_latency import FittedLatency
 from timely_llm.estimation.step_time import StepLatency
 
-TRUTH = FittedLatency(
+TRUTH = StepLatency(
     decode=(0.003, 0.0034, 0.0036, 0.004, 0.0048, 0.0056, 0.0059, 0.0062),
     per_sequence=0.0004,
     per_kv_token=5e-8,
@@ -72,7 +71,7 @@ def test_a_step_is_decode_and_prefill_with_a_constant_of_its_own():
 def test_no_time_is_negative_or_infinite(fields, words):
     given = {name: getattr(TRUTH, name) for name in TRUTH.__slots__}
     with pytest.raises(ValueError, match=words):
-        FittedLatency(**given | fields)
+        StepLatency(**given | fields)
 
 
 # The fit.
@@ -173,5 +172,5 @@ def test_a_cell_visited_once_is_an_error():
 def test_a_replay_predicts_each_step_before_it_is_made():
     samples = [s._replace(seconds=TRUTH(*s[2:5])) for s in measured(2)]
     predicted = replay(samples)
-    assert predicted[0] == StepLatency(0.02, per_prefill_token=1e-4)(*samples[0][2:5])
+    assert predicted[0] == StepLatency((0.02,), per_prefill_token=1e-4)(*samples[0][2:5])
     assert predicted[-100:] == pytest.approx([s.seconds for s in samples[-100:]], rel=0.03)

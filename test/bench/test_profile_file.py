@@ -7,7 +7,7 @@ from profiles import LATENCY, make_model, write
 
 from timely_llm.bench import profile_file as profile
 from timely_llm.bench.profile_file import Loop, ProfileMismatch, read_profile
-from timely_llm.estimation.fitted_latency import FittedLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.validation.reader import YamlError
 
 
@@ -62,7 +62,7 @@ times = st.floats(0.0, 1.0)
     st.tuples(st.integers(0, 20), st.integers(0, 3000), st.integers(0, 50_000)),
 )
 def test_any_latency_survives_the_file(tmp_path_factory, decode, terms, query):
-    latency = FittedLatency(tuple(decode), *terms)
+    latency = StepLatency(tuple(decode), *terms)
     read = profile.load(write(tmp_path_factory.mktemp("profile"), latency)).latency
     assert read(*query) == pytest.approx(latency(*query), rel=1e-4)
 

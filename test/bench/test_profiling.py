@@ -8,9 +8,9 @@ import pytest
 from timely_llm.bench.latency_fit import Cell, fit, judge, points
 from timely_llm.bench.profiling import BURST, ProfileError, Rig, grid
 from timely_llm.engine.simulated import SimulatedEngine
-from timely_llm.estimation.fitted_latency import FittedLatency
+from timely_llm.estimation.step_time import StepLatency
 
-TRUTH = FittedLatency((0.003, 0.0034, 0.0036, 0.004), 0.0004, 5e-8, 0.0, 0.0, 4e-5, 3e-9)
+TRUTH = StepLatency((0.003, 0.0034, 0.0036, 0.004), 0.0004, 5e-8, 4e-5, 3e-9)
 CELLS = (Cell(1, 0, 64), Cell(4, 0, 64), Cell(2, 0, 512), Cell(0, 48, 0), Cell(1, 48, 64))
 
 

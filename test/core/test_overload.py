@@ -15,7 +15,7 @@ from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.simulation.loop import Setting, simulate
 from timely_llm.simulation.workloads import published as workloads
 
-LATENCY = StepLatency(base=0.02, per_sequence=0.01, per_prefill_token=0.001)
+LATENCY = StepLatency((0.02,), per_sequence=0.01, per_prefill_token=0.001)
 NORMAL, URGENT = PRESETS[Urgency.NORMAL], PRESETS[Urgency.URGENT]
 
 

@@ -342,8 +342,8 @@ def test_segment_lengths_are_learned_from_segments_that_took_tokens():
 
 
 def test_step_times_are_learned():
-    slow = 2.0 * STEP.base
-    run = sim(latency=type(STEP)(slow, per_prefill_token=0.001), prior=STEP)
+    slow = 2.0 * STEP(1)
+    run = sim(latency=type(STEP)((slow,), per_prefill_token=0.001), prior=STEP)
     run.goal("r1", "long", at=1.0)
     run.finish()
     assert run.planner.latency(1) == pytest.approx(slow, rel=0.01)

@@ -4,11 +4,11 @@ import pytest
 
 from timely_llm.engine.paced import PacedEngine
 from timely_llm.engine.simulated import SimulatedEngine
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineRequest, StepResult
 
-PACE = StepLatency(base=1.0, per_sequence=0.25, per_kv_token=0.125, per_prefill_token=0.5)
-FREE = StepLatency(base=0.0)
+PACE = StepLatency((1.0,), per_sequence=0.25, per_kv_token=0.125, per_prefill_token=0.5)
+FREE = StepLatency((0.0,))
 
 
 class Clock:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from timely_llm.engine.simulated import SimulatedEngine, quarter_of_characters
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import (
     DuplicateRequest,
     EngineRequest,
@@ -16,7 +16,7 @@ from timely_llm.protocols.engine import (
 )
 
 LATENCY = StepLatency(
-    base=1.0, per_sequence=0.25, per_prefill_token=0.125, per_kv_token=0.0, source="test"
+    (1.0,), per_sequence=0.25, per_prefill_token=0.125, per_kv_token=0.0, source="test"
 )
 
 
@@ -108,7 +108,7 @@ def test_prefill_budget_chunks_prompts_and_never_delays_decodes():
 
 
 def test_duration_is_that_of_the_step():
-    latency = StepLatency(1.0, 0.5, 0.01, 0.1)
+    latency = StepLatency((1.0,), 0.5, 0.01, 0.1)
     engine = make(latency=latency)
     for name in ("a", "b"):
         engine.submit(request(name, system=name * 10, user=""))

@@ -9,7 +9,7 @@ from driving import filler, request
 
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.engine.vllm_engine import VllmEngine
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import Engine, StepResult
 
 BLOCKS = 47
@@ -34,7 +34,7 @@ def simulated() -> SimulatedEngine:
     """One token a character, as ``filler`` has it; answers never end by themselves."""
     return SimulatedEngine(
         lambda request: ["x"] * 1000,
-        StepLatency(1.0),
+        StepLatency((1.0,)),
         max_batch=BATCH,
         kv_blocks=BLOCKS,
         block_size=32,

@@ -23,7 +23,7 @@ from timely_llm.simulation.loop import Setting, oracle, simulate
 from timely_llm.simulation.trace import Arrival, Task, Trace
 
 BATCH, LENGTH, BLOCK = 3, 512, 32
-LATENCY = StepLatency(0.02, per_sequence=0.002, per_prefill_token=1e-4, source="test")
+LATENCY = StepLatency((0.02,), per_sequence=0.002, per_prefill_token=1e-4, source="test")
 
 
 def trace(system_tokens: int) -> Trace:

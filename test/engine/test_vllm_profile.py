@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from timely_llm.bench import profile_file as profile
 from timely_llm.bench.loop_share import measure_loop
 from timely_llm.cli.app import app
-from timely_llm.estimation.fitted_latency import FittedLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.paths import share
 
 
@@ -53,7 +53,7 @@ def test_what_is_printed(written):
 
 
 def test_what_the_planner_s_loop_takes():
-    latency = FittedLatency((0.010, 0.012), 0.001, 1e-6, 0.0, 0.0, 1e-5, 0.0)
+    latency = StepLatency((0.010, 0.012), 0.001, 1e-6, 1e-5)
     loop = measure_loop(str(share("models", "tiny_planner")), {}, 4, latency)
     assert 0.010 < loop.decode_step < 0.011
     assert 0.8 < loop.mean_over_median < 2.0

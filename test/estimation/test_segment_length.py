@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely_llm.estimation.segment_length import PRESETS, SegmentLength, StepLatency
+from timely_llm.estimation.presets import PACES
+from timely_llm.estimation.segment_length import SegmentLength
+from timely_llm.estimation.step_time import StepLatency
 
-MODEL = StepLatency(base=0.02, per_sequence=0.001, per_kv_token=1e-6, per_prefill_token=1e-4)
+MODEL = StepLatency((0.02,), per_sequence=0.001, per_kv_token=1e-6, per_prefill_token=1e-4)
 
 
 def test_a_step_is_linear_in_what_it_computes():
@@ -20,7 +22,7 @@ def test_a_step_is_linear_in_what_it_computes():
 
 def test_the_preset_has_the_paper_s_step_times():
     """TimelyLLM, section 2: 21.8 ms a token, 1,300 prompt tokens in 133.31 ms."""
-    preset = PRESETS["rtx4090-llama3-8b"]
+    preset = PACES["rtx4090-llama3-8b"]
     assert preset(1) == 0.0218
     assert preset(0, 1300) == pytest.approx(0.13331)
     assert preset(8) == pytest.approx(0.0218 + 7 * 0.00038)

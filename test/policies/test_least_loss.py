@@ -23,7 +23,7 @@ from timely_llm.policies.least_loss import (
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 
 # No further sequence costs anything; a prompt token takes 1 ms.
-FREE = StepLatency(base=0.02, per_prefill_token=1e-3)
+FREE = StepLatency((0.02,), per_prefill_token=1e-3)
 NORMAL = PRESETS[Urgency.NORMAL]
 URGENT = PRESETS[Urgency.URGENT]
 
@@ -97,7 +97,7 @@ def test_one_at_a_time_where_a_second_prompt_would_make_the_first_one_late():
 
 def test_a_batch_that_slows_its_members_beyond_what_it_saves_is_not_made():
     """As on SLICE's engine: two take twice as long as one, so that nothing is won."""
-    linear = StepLatency(base=0.02, per_sequence=0.02)
+    linear = StepLatency((0.02,), per_sequence=0.02)
     some = [exactly(n, 4, due=-1.0) for n in (1, 2, 3)]
     assert choose(0.0, some, state(latency=linear)).run == ("p1",)
     assert choose(0.0, some, state(latency=FREE)).run == ("p1", "p2", "p3")
@@ -167,7 +167,7 @@ def test_whoever_is_ready_rides_along_where_it_costs_nothing():
     urgent = exactly(1, 1, due=0.05, utility=URGENT, kv_tokens=50)
     soon = continuation(2, 0.9, tokens_left=15.0, worst_tokens_left=15.0)
     fresh = exactly(3, 4, uncached=100)
-    cheap = StepLatency(base=0.02, per_sequence=0.0003, per_prefill_token=1e-3)
+    cheap = StepLatency((0.02,), per_sequence=0.0003, per_prefill_token=1e-3)
     assert set(choose(0.0, [urgent, soon, fresh], state(latency=cheap)).run) == {"p1", "p2"}
 
 
@@ -178,7 +178,7 @@ def test_idle_steps_write_ahead_for_robots_that_are_busy_for_long():
     assert decision.valid_until == pytest.approx(6.0 - 0.01 - LOOK_AHEAD)  # then one of them counts
     assert choose(decision.valid_until + 1e-6, some, state(latency=FREE)).run == ("p3",)
     # A step of 3 would be longer than two single ones: whoever comes now would wait for it.
-    slow = StepLatency(base=0.02, per_sequence=0.012)
+    slow = StepLatency((0.02,), per_sequence=0.012)
     assert choose(0.0, some, state(latency=slow)).run == ("p3", "p2")
 
 

@@ -9,7 +9,7 @@ from sim_parts import tokens_of
 
 from timely_llm import policies
 from timely_llm.core.goals import PlannerConfig
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import ErrorCode
 from timely_llm.protocols.utility import Urgency
 
@@ -22,7 +22,7 @@ PLANS = {
     "words": "say('a few words');go(0.6);say('and some more')",
 }
 TOTAL = {instruction: len(tokens_of(plan)) + 1 for instruction, plan in PLANS.items()}
-QUICK = StepLatency(base=0.0218, per_sequence=0.002, per_prefill_token=1e-4, source="test")
+QUICK = StepLatency((0.0218,), per_sequence=0.002, per_prefill_token=1e-4, source="test")
 
 
 def load(policy: str, seed: int, **engine: object) -> FleetSim:

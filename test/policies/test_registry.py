@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from policy_cases import LATENCY, STATES, state, view, views
 
 from timely_llm import policies
-from timely_llm.estimation.latency_estimate import LatencyEstimate
-from timely_llm.estimation.step_time import StepLatency
+from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
 from timely_llm.policies import UnknownPolicy
 from timely_llm.policies.timely import priority
 from timely_llm.protocols.utility import TimeUtility
@@ -97,7 +96,7 @@ def test_no_number_breaks_a_policy(policy, now, due, utility, tokens, target, st
         view(2),
         view(3, utility=utility, kv_tokens=10**12, written=10**12, first_token=now),
     ]
-    engine = state(2, latency=StepLatency(base=step, per_prefill_token=step), steps=steps)
+    engine = state(2, latency=StepLatency((step,), per_prefill_token=step), steps=steps)
     assert len(policy.choose(now, some, engine).run) in (1, 2)
     assert not math.isnan(priority(one, now, engine))
 

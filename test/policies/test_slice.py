@@ -24,7 +24,7 @@ from timely_llm.policies.slice import (
 from timely_llm.protocols.utility import TimeUtility
 
 CHATGLM = (14, 27, 38, 50, 60, 72, 83, 125, 126, 123, 124, 125, 126, 123, 124)  # ms, Figure 1a
-QUICK = StepLatency(base=0.001)
+QUICK = StepLatency((0.001,))
 
 
 def chatglm(batch: int, prefill_tokens: int, kv_tokens: int) -> float:

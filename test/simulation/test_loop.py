@@ -94,7 +94,7 @@ def test_texts_are_read_as_their_kind_says():
 
 
 def test_a_goal_without_a_segment_scores_its_utility_at_the_cut():
-    slow = EngineModel("slow", StepLatency(base=10.0), kv_tokens=4000)
+    slow = EngineModel("slow", StepLatency((10.0,)), kv_tokens=4000)
     result = run(trace((0.0, task()), (5.0, task())), engine=slow, cut=20.0)
     first, second = result.outcomes
     assert result.cut_at == 25.0

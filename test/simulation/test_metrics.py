@@ -43,7 +43,7 @@ def test_by_hand():
 
 
 def test_a_goal_that_was_never_served_stays_in_n():
-    slow = EngineModel("slow", StepLatency(base=10.0), kv_tokens=4000)
+    slow = EngineModel("slow", StepLatency((10.0,)), kv_tokens=4000)
     what = trace((0.0, task()))
     one = figures(what, engine=slow, cut=20.0)
     assert (one["n"], one["dropped"]) == (1, 1)

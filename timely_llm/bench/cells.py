@@ -6,16 +6,14 @@ The same calls serve every process that carries runs out: they take and give pla
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 
 from timely_llm.bench import profile_file as profile
 from timely_llm.bench.grid import Cell, Conditions, Measured, TimeScale, samples_of
 from timely_llm.estimation import presets as engine_presets
-from timely_llm.estimation.fitted_latency import FittedLatency
 from timely_llm.estimation.plan_length import Predictor
 from timely_llm.estimation.presets import EngineModel
-from timely_llm.estimation.step_time import StepLatency
 from timely_llm.simulation import metrics, trace_file
 from timely_llm.simulation.loop import Run, Setting, noisy, oracle, simulate
 from timely_llm.simulation.trace import Trace
@@ -98,22 +96,10 @@ def stretched(engine: EngineModel, scale: float) -> EngineModel:
         return engine
     return replace(
         engine,
-        latency=_slower(engine.latency, scale),
+        latency=engine.latency.each(lambda time: time / scale),
         reload_per_token=engine.reload_per_token / scale,
         submit=engine.submit / scale,
     )
-
-
-def _slower(latency: StepLatency | FittedLatency, scale: float) -> StepLatency | FittedLatency:
-    """Every coefficient is a time: all of them over ``scale``."""
-    changed = {}
-    for field in fields(latency):
-        value = getattr(latency, field.name)
-        if isinstance(value, tuple):
-            changed[field.name] = tuple(time / scale for time in value)
-        elif not isinstance(value, str):
-            changed[field.name] = value / scale
-    return replace(latency, **changed)
 
 
 def measure(cell: Cell, conditions: Conditions) -> Measured:

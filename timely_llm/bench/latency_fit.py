@@ -15,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from timely_llm.estimation.fitted_latency import FittedLatency
-from timely_llm.estimation.latency_estimate import LatencyEstimate
-from timely_llm.estimation.step_time import StepLatency
+from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
 
 Latency = Callable[[float, float, float], float]
 
@@ -125,7 +123,7 @@ def points(samples: Iterable[Sample]) -> dict[Cell, Point]:
     }
 
 
-def fit(some: Sequence[Point], source: str = "") -> FittedLatency:
+def fit(some: Sequence[Point], source: str = "") -> StepLatency:
     """The non-negative least squares fit in relative errors.
 
     A decode time for each batch size that was measured, none shorter than that of a smaller one;
@@ -141,14 +139,14 @@ def fit(some: Sequence[Point], source: str = "") -> FittedLatency:
     context, alone, beside, linear, square = (float(term) for term in terms[len(sizes) :])
     decode = np.interp(range(1, sizes[-1] + 1), sizes, knots)
     slope = float(knots[-1] - knots[0]) / max(1, sizes[-1] - sizes[0])
-    return FittedLatency(
+    return StepLatency(
         tuple(float(time) for time in decode),
         slope,
         context,
-        alone,
-        beside,
         linear,
         square,
+        alone,
+        beside,
         source,
     )
 
@@ -205,14 +203,14 @@ def judge(samples: Sequence[Sample]) -> FitReport:
 def replay(samples: Iterable[Sample]) -> list[float]:
     """The time in s that the planner would have predicted for each step before it was made, having
     started from the step times of another machine."""
-    estimate, predictions = LatencyEstimate(StepLatency(0.02, per_prefill_token=1e-4)), []
+    estimate, predictions = LatencyEstimate(StepLatency((0.02,), per_prefill_token=1e-4)), []
     for sample in samples:
         predictions.append(estimate(sample.batch, sample.prefill, sample.kv))
         estimate.observe(sample.batch, sample.prefill, sample.kv, sample.seconds)
     return predictions
 
 
-def _without(known: dict[Cell, Point], cell: Cell) -> FittedLatency:
+def _without(known: dict[Cell, Point], cell: Cell) -> StepLatency:
     """A fit to the other cells; to all where no other one decodes alone."""
     others = [point for other, point in known.items() if other != cell]
     decodes = any(point.batch and not point.prefill for point in others)

@@ -11,7 +11,7 @@ from timely_llm.bench.cells import trace_of
 from timely_llm.bench.grid import Cell, Conditions, TimeScale
 from timely_llm.bench.profile_file import Loop
 from timely_llm.bench.real import RealBench
-from timely_llm.estimation.fitted_latency import FittedLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineError
 
 GOALS = 100
@@ -24,7 +24,7 @@ class NotMeasured(Exception):
 
 
 def measure_loop(
-    model: str, arguments: Mapping[str, Any], max_batch: int, latency: FittedLatency
+    model: str, arguments: Mapping[str, Any], max_batch: int, latency: StepLatency
 ) -> Loop:
     """The loop of an engine whose steps alone are ``latency``. What the loop takes is measured in
     decode steps at the same time, which ``latency`` then gives in s."""

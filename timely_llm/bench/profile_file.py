@@ -24,8 +24,8 @@ from pathlib import Path
 import yaml
 
 from timely_llm.bench.latency_fit import FitReport
-from timely_llm.estimation.fitted_latency import FittedLatency, in_loop
 from timely_llm.estimation.presets import EngineModel
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineInfo
 from timely_llm.validation.reader import Node, YamlError, decoded, read
 
@@ -33,7 +33,7 @@ FORMAT = 1
 _LONGEST = 1000.0  # s, of any time in a profile
 _SECTIONS = ("format", "model", "machine", "engine", "measured", "errors", "latency", "grid")
 _PLANNER = ("decode_step_ms", "mean_over_median", "step_ms", "goal_ms")
-# Terms of the latency by key: field of FittedLatency, and what a unit of it is in s.
+# Terms of the latency by key: field of StepLatency, and what a unit of it is in s.
 _TERMS = {
     "per_sequence_ms": ("per_sequence", 1e-3),
     "per_kv_token_us": ("per_kv_token", 1e-6),
@@ -80,7 +80,7 @@ class Profile:
     max_model_len: int
     prefill_chunk: int
     grammar: str
-    latency: FittedLatency
+    latency: StepLatency
     errors: Mapping[str, float]
     loop: Loop
 
@@ -102,7 +102,7 @@ class Profile:
         loop = self.loop
         return EngineModel(
             name=Path(self.path).stem,
-            latency=in_loop(self.latency, loop.mean_over_median, loop.step),
+            latency=self.latency.in_loop(loop.mean_over_median, loop.step),
             kv_tokens=self.kv_tokens,
             block_size=self.block_size,
             prefill_chunk=self.prefill_chunk,
@@ -160,7 +160,7 @@ def read_profile(text: str, source: str = "<profile>") -> Profile:
     )
 
 
-def _latency(node: Node, source: str) -> FittedLatency:
+def _latency(node: Node, source: str) -> StepLatency:
     keys = ("decode_ms", *_TERMS)
     entries = node.mapping(keys, keys)
     times = [item.number(0, _LONGEST / 1e-3, " ms") for item in entries["decode_ms"].items(1)]
@@ -170,7 +170,7 @@ def _latency(node: Node, source: str) -> FittedLatency:
         field: entries[key].number(0, _LONGEST / unit) * unit
         for key, (field, unit) in _TERMS.items()
     }
-    return FittedLatency(tuple(time * 1e-3 for time in times), source=source, **terms)
+    return StepLatency(tuple(time * 1e-3 for time in times), source=source, **terms)
 
 
 def _loop(node: Node) -> Loop:
@@ -207,7 +207,7 @@ def write(
     grammar: str,
     machine: Mapping[str, object],
     measured: Mapping[str, object],
-    latency: FittedLatency,
+    latency: StepLatency,
     report: FitReport,
     loop: Loop,
 ) -> None:

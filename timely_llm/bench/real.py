@@ -26,7 +26,9 @@ from timely_llm.simulation.loop import Run, Setting
 from timely_llm.simulation.trace import Task, Trace
 from timely_llm.simulation.workloads.tasks import DECODE_STEP, skill_sets
 
-_UNKNOWN = EngineModel("measured", StepLatency(DECODE_STEP), kv_tokens=1)  # its steps are measured
+_UNKNOWN = EngineModel(
+    "measured", StepLatency((DECODE_STEP,)), kv_tokens=1
+)  # its steps are measured
 
 
 @dataclass(frozen=True, slots=True)

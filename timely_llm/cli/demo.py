@@ -88,13 +88,13 @@ def demo(
 def _check_names(policy: str, pace: str) -> None:
     """Refuse an unknown policy or pace before any process is started."""
     from timely_llm import policies
-    from timely_llm.estimation import segment_length as latency
+    from timely_llm.estimation.presets import PACES
 
     try:
         policies.get(policy)
     except policies.UnknownPolicy as error:
         raise typer.BadParameter(str(error), param_hint="--policy") from error
-    known = ("none", *latency.PRESETS)
+    known = ("none", *PACES)
     if pace not in known:
         raise typer.BadParameter(
             f"{pace!r} is unknown (known: {', '.join(known)})", param_hint="--pace"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timely_llm.bench.latency_fit import FitReport, Sample
     from timely_llm.bench.profile_file import Loop
     from timely_llm.engine.vllm_engine import VllmEngine
-    from timely_llm.estimation.fitted_latency import FittedLatency
+    from timely_llm.estimation.step_time import StepLatency
 
 ENOUGH = 100  # steps of a cell
 TARGET = 0.05  # of the mean error against held-out medians
@@ -166,7 +166,7 @@ def _run(job: Job, out: Path, console: Console) -> None:
     console.print(f"{out}: {len(samples)} steps in {len(report.cells)} cells, {seconds:.0f} s")
 
 
-def _loop(job: Job, latency: FittedLatency, console: Console) -> Loop:
+def _loop(job: Job, latency: StepLatency, console: Console) -> Loop:
     """What the planner's loop makes of the steps; it adds nothing where that cannot be measured."""
     from timely_llm.bench.loop_share import NotMeasured, measure_loop
     from timely_llm.bench.profile_file import Loop

@@ -20,9 +20,8 @@ from timely_llm.core.request import Move, Request, State
 from timely_llm.core.robots import Fleet, Robot
 from timely_llm.core.state import Plans
 from timely_llm.core.views import predictor_view_of, view_of
-from timely_llm.estimation.latency_estimate import LatencyEstimate
 from timely_llm.estimation.plan_length import WINDOW, PastLengths, Predictor
-from timely_llm.estimation.step_time import StepLatency
+from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
 from timely_llm.language.parser import PlanError
 from timely_llm.language.segmenter import CheckedSegment, MakeSegmenter
 from timely_llm.policies import Decision, EngineState, Policy, View
@@ -78,7 +77,7 @@ class Planner:
         self.policy, self.engine = policy, engine
         self.plans = Plans(config or PlannerConfig(), engine, prompts, fleet, segmenter, observed)
         self.predictor = (predictor or PastLengths()) if policy.predicts else None
-        self.latency = LatencyEstimate(latency or StepLatency(0.02, per_prefill_token=1e-4))
+        self.latency = LatencyEstimate(latency or StepLatency((0.02,), per_prefill_token=1e-4))
         self.plans.latency = self.latency
         self.last_step = StepResult()
         self.steps = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import Engine, EngineRequest, StepResult
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from timely_llm.engine.simulated_cache import Kept, KvCache
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import (
     DuplicateRequest,
     EngineInfo,

@@ -6,7 +6,6 @@ The one place of these numbers. ``OWN_WORDS`` are fitted by ``bench/fit_prefill.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from timely_llm.estimation.step_time import StepLatency
@@ -24,8 +23,9 @@ class EngineModel:
     ``latency`` gives a step's time in s; the KV cache holds ``kv_tokens`` in blocks of
     ``block_size``; a step computes at most ``prefill_chunk`` prompt tokens. Bringing a token's
     evicted KV back from host memory takes ``reload_per_token`` s, 0 where that is not known.
-    ``submit`` s go by between two steps for each goal that is handed to it. ``decode_step`` is what
-    a decode step alone is taken for in s; 0: what ``latency`` says.
+    Handing a goal to the engine takes ``submit`` s between two steps. ``decode_step`` is the time
+    of a decode step alone in s, by which workloads are scaled; 0: what ``latency`` says. A size
+    below 1 is a ``ValueError``.
     """
 
     name: str
@@ -76,7 +76,7 @@ def rtx4090_llama3_8b(
     )
     return EngineModel(
         name or f"rtx4090-llama3-8b ({per_sequence * 1e3:g} ms a sequence)",
-        StepLatency(0.0218, per_sequence, per_prefill_token=per_prefill_token, source=source),
+        StepLatency((0.0218,), per_sequence, per_prefill_token=per_prefill_token, source=source),
         kv_tokens=kv_room(24 * GIB, 16.06e9, 131_072),
         source=source,
     )
@@ -90,10 +90,7 @@ def _rtx4060ti_chatglm2_6b() -> EngineModel:
         "15; prefill estimated at 22 TFLOP/s, KV cache from 16 GB less the paper's 6 GB of weights"
     )
     latency = StepLatency(
-        base=0.014,
-        per_prefill_token=2 * 6.2e9 / 22e12,
-        source=source,
-        table=tuple(time / 1e3 for time in table),
+        tuple(time / 1e3 for time in table), per_prefill_token=2 * 6.2e9 / 22e12, source=source
     )
     # 28 layers, 2 groups of 128, keys and values of 2 bytes.
     room = kv_room(16 * GIB, 6e9, 28 * 2 * 128 * 2 * 2)
@@ -112,7 +109,7 @@ def _semantic(
     ``decode[1]`` s, a prompt of n tokens ``prefill[0] n^2 + prefill[1] n`` s."""
     source = f"Semantic Scheduling, appendix B{note}; batch size is free, as in the paper"
     latency = StepLatency(
-        base=decode[1],
+        (decode[1],),
         per_kv_token=decode[0],
         per_prefill_token=prefill[1],
         per_prefill_square=prefill[0],
@@ -121,54 +118,52 @@ def _semantic(
     return EngineModel(name, latency, room, source=source, reload_per_token=reload)
 
 
-def _a100_4b() -> EngineModel:
-    note = ", its quadratic prefill coefficient read as 1.466e-9 (printed: 1.466e-2)"
-    room = kv_room(40 * GIB, 7.9e9, 40 * 2560 * 2 * 2)
-    decode, prefill = (5.913e-9, 1.196e-2), (1.466e-9, 1.052e-4)
-    return _semantic("a100-qwen1.5-4b", decode, prefill, 1e-4, room, note)
+_PUBLISHED = (
+    rtx4090_llama3_8b(name="rtx4090-llama3-8b"),
+    rtx4090_llama3_8b(0.0, name="rtx4090-llama3-8b-slope0"),
+    rtx4090_llama3_8b(0.002, name="rtx4090-llama3-8b-slope2"),
+    _rtx4060ti_chatglm2_6b(),
+    _semantic(
+        "a100-qwen1.5-4b",
+        decode=(5.913e-9, 1.196e-2),
+        prefill=(1.466e-9, 1.052e-4),
+        reload=1e-4,
+        room=kv_room(40 * GIB, 7.9e9, 40 * 2560 * 2 * 2),
+        note=", its quadratic prefill coefficient read as 1.466e-9 (printed: 1.466e-2)",
+    ),
+    _semantic(
+        "a100-qwen1.5-7b",
+        decode=(1.349e-8, 1.330e-2),
+        prefill=(5.135e-7, 1.481e-4),
+        reload=1e-4,
+        room=kv_room(40 * GIB, 15.45e9, 32 * 4096 * 2 * 2),
+    ),
+    _semantic(
+        "a5000-qwen1.5-7b",
+        decode=(2.117e-6, 2.727e-2),
+        prefill=(1.859e-9, 2.175e-4),
+        reload=3e-4,
+        room=kv_room(24 * GIB, 15.45e9, 32 * 4096 * 2 * 2),
+    ),
+)
 
+PRESETS = {model.name: model for model in _PUBLISHED}
+"""All presets by name. ``-slope0`` and ``-slope2`` are the RTX 4090 at the two other batch
+slopes."""
 
-def _a100_7b() -> EngineModel:
-    room = kv_room(40 * GIB, 15.45e9, 32 * 4096 * 2 * 2)
-    decode, prefill = (1.349e-8, 1.330e-2), (5.135e-7, 1.481e-4)
-    return _semantic("a100-qwen1.5-7b", decode, prefill, 1e-4, room)
-
-
-def _a5000_7b() -> EngineModel:
-    room = kv_room(24 * GIB, 15.45e9, 32 * 4096 * 2 * 2)
-    decode, prefill = (2.117e-6, 2.727e-2), (1.859e-9, 2.175e-4)
-    return _semantic("a5000-qwen1.5-7b", decode, prefill, 3e-4, room)
-
-
-_PRESETS: dict[str, Callable[[], EngineModel]] = {
-    "rtx4090-llama3-8b": lambda: rtx4090_llama3_8b(name="rtx4090-llama3-8b"),
-    "rtx4090-llama3-8b-slope0": lambda: rtx4090_llama3_8b(0.0, name="rtx4090-llama3-8b-slope0"),
-    "rtx4090-llama3-8b-slope2": lambda: rtx4090_llama3_8b(0.002, name="rtx4090-llama3-8b-slope2"),
-    "rtx4060ti-chatglm2-6b": _rtx4060ti_chatglm2_6b,
-    "a100-qwen1.5-4b": _a100_4b,
-    "a100-qwen1.5-7b": _a100_7b,
-    "a5000-qwen1.5-7b": _a5000_7b,
+PACES = {name: model.latency for name, model in PRESETS.items()} | {
+    "rtx4090-llama3-8b": rtx4090_llama3_8b(per_prefill_token=PUBLISHED_PREFILL).latency
 }
-
-
-def paces() -> dict[str, StepLatency]:
-    """Step times that a real engine can be slowed down to, by preset: those that were published,
-    without what is fitted to a workload."""
-    published = rtx4090_llama3_8b(per_prefill_token=PUBLISHED_PREFILL).latency
-    return {name: get(name).latency for name in names()} | {"rtx4090-llama3-8b": published}
+"""Step times that a real engine can be slowed down to, by preset: those that were published,
+without what is fitted to a workload."""
 
 
 class UnknownPreset(ValueError):
     """No engine of that name."""
 
 
-def names() -> tuple[str, ...]:
-    """All presets. ``-slope0`` and ``-slope2`` are the RTX 4090 at the two other batch slopes."""
-    return tuple(_PRESETS)
-
-
 def get(name: str) -> EngineModel:
     """The preset ``name``, or ``UnknownPreset`` with the nearest known one."""
-    if name not in _PRESETS:
-        raise UnknownPreset(f"engine preset {name!r} is unknown{hint(name, _PRESETS)}")
-    return _PRESETS[name]()
+    if name not in PRESETS:
+        raise UnknownPreset(f"engine preset {name!r} is unknown{hint(name, PRESETS)}")
+    return PRESETS[name]

@@ -1,19 +1,13 @@
-"""Step times by name, and how long segments are, as learned. Pure."""
+"""How long segments are in tokens, as learned from those that came. Pure."""
 
 from __future__ import annotations
 
-from timely_llm.estimation import presets as engine_presets
-from timely_llm.estimation.step_time import StepLatency
-
-# Step times that a real engine can be slowed down to.
-PRESETS: dict[str, StepLatency] = engine_presets.paces()
-
 
 class SegmentLength:
-    """Tokens of a segment, learned from those that came: the mean and the longest of late.
+    """Tokens of a segment: a running mean, and the longest of late, which is slowly forgotten.
 
-    ``mean`` and ``worst`` are told again with each of the first ``EARLY`` segments, with every
-    longest one and then with every ``EVERY``-th: whoever goes by them need not look in between.
+    ``mean`` and ``worst`` are updated with each of the first ``EARLY`` segments, then with every
+    ``EVERY``-th and with every longest one: in between, nothing needs to be computed again.
     The priors are TimelyLLM's for the drone: 90 ms at 21.8 ms a token, at most 10 tokens.
     """
 
@@ -28,7 +22,7 @@ class SegmentLength:
         self._count = 0
 
     def observe(self, tokens: int) -> bool:
-        """A segment of ``tokens`` tokens came to its end; whether ``mean`` or ``worst`` changed."""
+        """A segment of ``tokens`` tokens is complete; whether ``mean`` or ``worst`` changed."""
         self._count += 1
         self._mean += self.RATE * (tokens - self._mean)
         self._worst = max(float(tokens), self._worst * self.FORGET, self._mean)

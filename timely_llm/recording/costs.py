@@ -125,7 +125,7 @@ def engine_of(recording: Recording, costs: Costs, max_batch: int) -> EngineModel
     without a pace, the line through those that were.
     """
     engine, pace = recording.engine, str(recording.engine.get("pace") or "")
-    preset = engine_presets.paces().get(pace)
+    preset = engine_presets.PACES.get(pace)
     table = _table(costs, max_batch, preset)
     blocks = int(engine.get("kv_blocks") or _KV_BLOCKS)
     block = int(engine.get("block_size") or _BLOCK)
@@ -138,10 +138,7 @@ def engine_of(recording: Recording, costs: Costs, max_batch: int) -> EngineModel
     return EngineModel(
         name=f"recorded{f' at {pace}' if pace else ''}",
         latency=StepLatency(
-            base=table[0] + costs.gap,
-            per_prefill_token=prefill,
-            table=tuple(time + costs.gap for time in table),
-            source=source,
+            tuple(time + costs.gap for time in table), per_prefill_token=prefill, source=source
         ),
         kv_tokens=blocks * block,
         block_size=block,
@@ -169,7 +166,7 @@ def _line(seen: Mapping[int, float]) -> StepLatency:
     """Through the times by batch size; level where there is but one."""
     low, high = min(seen), max(seen)
     slope = max(0.0, (seen[high] - seen[low]) / (high - low)) if high > low else 0.0
-    return StepLatency(max(0.0, seen[low] - slope * (low - 1)), slope)
+    return StepLatency((max(0.0, seen[low] - slope * (low - 1)),), slope)
 
 
 class _Batches:

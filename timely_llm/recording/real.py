@@ -84,7 +84,7 @@ def run_real(
     )
     try:
         pace = str(parameters.get("pace") or "")
-        latency = engine_presets.paces().get(pace)
+        latency = engine_presets.PACES.get(pace)
         engine = vllm
         if latency is not None:
             engine = PacedEngine(vllm, latency, time.perf_counter, time.sleep, pace)

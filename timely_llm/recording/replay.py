@@ -16,8 +16,8 @@ from timely_llm.core import events as ev
 from timely_llm.core.planner import Planner
 from timely_llm.core.request import Request
 from timely_llm.estimation import presets as engine_presets
-from timely_llm.estimation.latency_estimate import LatencyEstimate
 from timely_llm.estimation.plan_length import Predictor
+from timely_llm.estimation.step_time import LatencyEstimate
 from timely_llm.protocols.messages import (
     ErrorCode,
     Execution,
@@ -217,7 +217,7 @@ class RecordedReplay(AsRecorded, Replay):
         self.recorded, self.costs, self.parameters = recorded, costs, parameters or {}
         goals = [known.goal for known in recorded.known]
         beside = 1.0
-        if costs.prefill and self.parameters.get("pace") in engine_presets.paces():
+        if costs.prefill and self.parameters.get("pace") in engine_presets.PACES:
             # A paced engine computes a prompt in the time that it would sleep for the others.
             beside = costs.prefill_beside / costs.prefill
         self._steps = at_its_time(goals, setting.engine.latency, beside)
@@ -238,7 +238,7 @@ class RecordedReplay(AsRecorded, Replay):
         plans, parameters = planner.plans, self.parameters
         network = float(parameters.get("network", self.setting.network))
         plans.config = replace(plans.config, network=network)
-        pace = engine_presets.paces().get(str(parameters.get("pace")))
+        pace = engine_presets.PACES.get(str(parameters.get("pace")))
         planner.latency = LatencyEstimate(pace or self._steps.typical)
         plans.latency = planner.latency
         return planner

@@ -19,8 +19,8 @@ from timely_llm.core.robots import Fleet
 from timely_llm.engine.paced import PacedEngine
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.estimation.learned_times import Times
-from timely_llm.estimation.segment_length import PRESETS as PACES
-from timely_llm.estimation.segment_length import StepLatency
+from timely_llm.estimation.presets import PACES
+from timely_llm.estimation.step_time import StepLatency
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import data, share

@@ -1,4 +1,4 @@
-"""Step times as learned from steps: what is learned, how fast, and what cannot mislead it."""
+"""Step times by formula, and as learned from steps: what is learned, how fast, and what cannot mislead it."""
 
 import math
 import random
@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely_llm.estimation.latency_estimate import LatencyEstimate
-from timely_llm.estimation.step_time import StepLatency
+from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
 
-MODEL = StepLatency(base=0.02, per_sequence=0.001, per_kv_token=1e-6, per_prefill_token=1e-4)
+MODEL = StepLatency((0.02,), per_sequence=0.001, per_kv_token=1e-6, per_prefill_token=1e-4)
 TABLE = StepLatency(
-    0.014,
-    table=(0.014, 0.027, 0.038, 0.125, 0.126),
+    (0.014, 0.027, 0.038, 0.125, 0.126),
     per_prefill_token=1e-4,
     per_prefill_square=1e-8,
 )
@@ -76,7 +74,7 @@ def test_steps_as_predicted_change_nothing():
 
 
 def test_exact_steps_are_learned_in_a_few_from_a_prior_ten_times_too_slow():
-    truth = StepLatency(0.002, 0.0001, 1e-7, 1e-5)
+    truth = StepLatency((0.002,), 0.0001, 1e-7, 1e-5)
     estimate = LatencyEstimate(MODEL)
     rng = random.Random(0)
     for _ in range(300):
@@ -119,11 +117,11 @@ def test_a_machine_that_changes_its_speed_is_followed_within_forty_steps(factor)
 
 def test_a_batch_size_with_times_of_its_own_keeps_them():
     """SLICE's machine: nine in a batch take as long as eight, and three times as long as four."""
-    estimate = LatencyEstimate(StepLatency(0.02, per_sequence=0.01))
+    estimate = LatencyEstimate(StepLatency((0.02,), per_sequence=0.01))
     for _ in range(40):
-        for batch, time in enumerate(TABLE.table, 1):
+        for batch, time in enumerate(TABLE.decode, 1):
             estimate.observe(batch, 0, 100, time)
-    for batch, time in enumerate(TABLE.table, 1):
+    for batch, time in enumerate(TABLE.decode, 1):
         assert estimate(batch, 0, 100) == pytest.approx(time, rel=0.05)
 
 
@@ -141,11 +139,11 @@ def test_what_cannot_be_a_step_is_not_learned():
     assert estimate(2, 30, 100) == pytest.approx(MODEL(2, 30, 100))
 
 
-def test_cells_are_bounded_in_number():
+def test_groups_are_bounded_in_number():
     estimate = LatencyEstimate(MODEL)
     for batch in range(1, 700):
         estimate.observe(batch, 0, 0, 0.5)
-    assert len(estimate._cells) <= 512
+    assert len(estimate._groups) <= 512
     assert estimate(699) > 0
 
 
