@@ -12,7 +12,6 @@ from timely_llm.protocols.engine import (
     Output,
     PromptTooLong,
     StepResult,
-    did_you_mean,
 )
 
 LATENCY = StepLatency(
@@ -231,13 +230,6 @@ def test_refusals_name_the_request_and_the_limit():
         engine.submit(request("a", max_tokens=1))
     with pytest.raises(ValueError, match="max_batch is 0"):
         make(max_batch=0)
-
-
-def test_did_you_mean():
-    assert did_you_mean("max_modl_len", ["max_model_len", "seed"]) == (
-        " (did you mean 'max_model_len'?)"
-    )
-    assert did_you_mean("zzz", ["seed"]) == ""
 
 
 def test_quarter_of_characters():
