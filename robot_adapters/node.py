@@ -18,8 +18,7 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from robot_adapters.adapter import OnNode, Recoverable, make_adapter
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Question
+from robot_adapters.executor.executor import Question, RobotExecutor
 from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
 from robot_adapters.registration import Registration
 from timely_llm.msg import Execution, PlannerStatus, Segment

@@ -7,7 +7,7 @@ from typing import Any
 from rclpy.node import Node
 
 from robot_adapters.adapter import AdapterParameter, adapter_class
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import Timing
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share

@@ -8,10 +8,11 @@ parameter ``perception`` (``module:class``), makes the skills that depend on a p
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from robot_adapters.adapter import AdapterError
 from timely_llm.language.skills import Value
@@ -22,19 +23,31 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    x: float
-    y: float
-    z: float
+    """x ahead, y left, z up in m; yaw in degrees counterclockwise from x."""
+
+    x: float = 0.0
+    y: float = 0.0
+    z: float = 0.0
     yaw: float = 0.0
 
     @property
     def point(self) -> Point:
         return (self.x, self.y, self.z)
 
+    @property
+    def values(self) -> tuple[float, float, float, float]:
+        return (self.x, self.y, self.z, self.yaw)
+
+    def moved(self, ahead: float, left: float, up: float = 0.0, turn: float = 0.0) -> Pose:
+        """The pose so many m along, across and above the nose, turned by degrees."""
+        angle = math.radians(self.yaw)
+        x = self.x + ahead * math.cos(angle) - left * math.sin(angle)
+        y = self.y + ahead * math.sin(angle) + left * math.cos(angle)
+        return Pose(x, y, self.z + up, self.yaw + turn)
+
     def toward(self, end: Pose, share: float) -> Pose:
         """The pose at ``share`` (0 to 1) of the way; yaw is not taken the short way round."""
-        pairs = zip(self.point + (self.yaw,), end.point + (end.yaw,), strict=True)
-        return Pose(*(a + share * (b - a) for a, b in pairs))
+        return Pose(*(a + share * (b - a) for a, b in zip(self.values, end.values, strict=True)))
 
     def __str__(self) -> str:
         return f"x {self.x:.2f} y {self.y:.2f} z {self.z:.2f} m, yaw {self.yaw % 360:.0f} deg"
@@ -79,29 +92,44 @@ class View:
     sdk: Any = None
 
 
-class Perception(Protocol):
-    """Made with the robot's id and the parameter ``perception_config``. Leave out what you cannot
-    do: skills that need it are then refused at start. Methods may take their time and raise; they
-    are called one after another, from a thread of the adapter.
+@runtime_checkable
+class Looks(Protocol):
+    """Recognises things: for ``is_visible``, ``object_x`` …, ``scan``, ``goto``."""
+
+    def look(self, view: View) -> Sequence[Sighting]:
+        """What is in the picture now."""
+        ...
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """Answers questions about the picture: for ``scan_abstract`` and the robot's own probes."""
+
+    def answer(self, question: str, view: View) -> str:
+        """The name of what in the picture fits the question, or ``False``."""
+        ...
+
+
+@runtime_checkable
+class TakesPictures(Protocol):
+    """For ``take_picture``."""
+
+    def picture(self, view: View) -> None:
+        """Take a picture and keep it."""
+        ...
+
+
+class Perception(Looks, Answers, TakesPictures, Protocol):
+    """All of it. Leave out what you cannot do: skills that need it are then refused at start.
+
+    Made with the robot's id and the parameter ``perception_config``. Methods may take their time
+    and raise; they are called one after another, from a thread of the adapter.
     """
 
     def __init__(self, robot_id: str, config: str) -> None: ...
 
-    def look(self, view: View) -> Sequence[Sighting]:
-        """What is in the picture now: for ``is_visible``, ``object_x`` …, ``scan``, ``goto``."""
-        ...
 
-    def answer(self, question: str, view: View) -> str:
-        """The name of what in the picture fits the question, or ``False``: ``scan_abstract``, and
-        probes that the robot answers."""
-        ...
-
-    def picture(self, view: View) -> None:
-        """Take a picture and keep it: ``take_picture``."""
-        ...
-
-
-def make_perception(path: str, robot_id: str, config: str) -> Any:
+def make_perception(path: str, robot_id: str, config: str) -> object:
     """The perception named ``module:class``, or None for an empty name. ``AdapterError`` says why
     it cannot be had."""
     if not path:
@@ -119,6 +147,10 @@ def make_perception(path: str, robot_id: str, config: str) -> Any:
         raise AdapterError(f"perception {path!r}: {error}") from error
 
 
+#: Skills that read something off a thing in the picture.
+SIGHTS = ("object_x", "object_y", "object_width", "object_height", "object_dis")
+
+
 def seen(sightings: Sequence[Sighting], name: str) -> Sighting | None:
     """The nearest thing of that name."""
     found = [sighting for sighting in sightings if sighting.is_called(name)]
@@ -129,13 +161,8 @@ def reading(action: str, sighting: Sighting) -> Value:
     """What a skill such as ``object_x`` reads off a thing."""
     if action == "object_dis":
         return round(100 * sighting.distance)
-    values = {
-        "object_x": sighting.x,
-        "object_y": sighting.y,
-        "object_width": sighting.width,
-        "object_height": sighting.height,
-    }
-    return round(values[action], 2)
+    values = (sighting.x, sighting.y, sighting.width, sighting.height)
+    return round(values[SIGHTS.index(action)], 2)
 
 
 def scene(sightings: Sequence[Sighting]) -> str:

@@ -2,29 +2,30 @@
 
 Sans-IO: no ROS, no clock, no thread. Every ``on_...`` method and ``tick`` take the robot's time
 ``now`` in s and return the ``Execution`` messages to publish, in order; ``next_wake`` says when to
-tick again. Which segments are taken is decided in ``executor/delivery.py``, what a plan does in
-``minispec.py``, how a robot moves in its adapter.
+tick again. ``delivery.py`` decides which segments are taken, ``interpreter.py`` what a plan does,
+the adapter how the robot moves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from robot_adapters.adapter import Adapter, Notice, Notified, Progress
 from robot_adapters.executor.delivery import Delivery, Ignore, Reject, Take
 from robot_adapters.executor.interpreter import (
+    LONGEST,
     Closed,
     Fault,
+    Interpreter,
     NeedText,
     Opened,
     Replan,
     Returned,
     StartCall,
 )
-from robot_adapters.executor.plan_run import PlanRun, Question, Timing, guarded
-from robot_adapters.executor.reports import Reports, value_fields
-from timely_llm.language.skills import Value
+from timely_llm.language.skills import Value, value_text
 from timely_llm.protocols.messages import (
     NO_PLAN,
     Execution,
@@ -39,6 +40,180 @@ PLANNER_LOST = "planner lost"
 ENDS = "the robot node ends"
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """All in s but ``overtime``. A call fails when it takes longer than ``overtime`` times its
+    expected duration and ``patience`` more."""
+
+    heartbeat_period: float = 0.2  # the longest silence of the robot
+    planner_timeout: float = 2.0  # the longest silence of the planner
+    probe_timeout: float = 10.0
+    patience: float = 15.0
+    overtime: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A probe for the model: answered by ``on_answer`` with the same plan and call number."""
+
+    plan_id: str
+    call_number: int
+    text: str
+    scene: str
+    timeout: float  # s
+
+
+Ask = Callable[[Question], None]
+
+
+def guarded(action: Callable[..., Any], *arguments: Any) -> str:
+    """Call into an adapter. Returns what it raises, in words; empty: nothing."""
+    try:
+        action(*arguments)
+    except Exception as error:
+        return f"adapter: {error}"
+    return ""
+
+
+class Reports:
+    """The messages of one robot in order. ``session`` is None until the robot is registered."""
+
+    def __init__(self) -> None:
+        self.session: int | None = None
+        self.sent = 0.0  # s, when the last message was made
+        self._sequence = 0
+        self._messages: list[Execution] = []
+
+    def add(self, state: ExecutionState, now: float, plan_id: str, **fields: Any) -> None:
+        """One more message; ``fields`` are those of ``Execution``."""
+        self._messages.append(
+            Execution(self.session or 0, self._sequence, plan_id, state, stamp=now, **fields)
+        )
+        self._sequence += 1
+        self.sent = now
+
+    def flush(self) -> list[Execution]:
+        """The messages made since the last flush."""
+        messages, self._messages = self._messages, []
+        return messages
+
+
+class PlanRun:
+    """One plan in progress: its current call, what limits it, what is left to do.
+
+    ``step`` is the call in progress, None between two calls, and ``deadline`` (s) when it fails;
+    ``question`` is that of a probe. ``opened`` is the call of the plan that has a definition, while
+    the robot carries out the calls of the definition. ``starved``: the robot waits for text.
+    """
+
+    def __init__(
+        self, plan_id: str, adapter: Adapter, timing: Timing, now: float, first_call: int
+    ) -> None:
+        self.plan_id = plan_id
+        self.interpreter = Interpreter(adapter.skills)
+        self.step: StartCall | None = None
+        self.question: Question | None = None
+        self.opened: Opened | None = None
+        self.starved = False
+        self.deadline = 0.0
+        self._adapter = adapter
+        self._timing = timing
+        self._started = now
+        self._step_started = self._call_started = now
+        self._travel = 0.0
+        self._calls = first_call  # that have ended, with those of the goal's earlier plans
+
+    def open(self, step: Opened, now: float) -> None:
+        """What comes next is the definition of ``step``."""
+        self.opened, self._call_started = step, now
+
+    def close(self) -> None:
+        """The call that was opened has ended."""
+        self.opened, self._calls = None, self._calls + 1
+
+    def enter(self, step: StartCall, now: float) -> str:
+        """Make ``step`` the call in progress. Returns what it would break; empty: it may start.
+
+        Everything is checked on the evaluated arguments and before any motion.
+        """
+        self.step, self._step_started = step, now
+        if self.opened is None:
+            self._call_started = now
+        bounds, expected = self._adapter.skills.bounds, max(0.0, step.call.expected_duration)
+        self.deadline = now + self._timing.overtime * expected + self._timing.patience
+        if now - self._started + expected > bounds.max_time:
+            return f"the plan would take longer than max_time, {bounds.max_time:g} s"
+        try:
+            self._travel += self._adapter.travel(step.call)
+            reason = self._adapter.check(step.call)
+        except Exception as error:  # a fault of the adapter must not end in a motion
+            return f"adapter: {error}"
+        if self._travel > bounds.max_travel:
+            return f"the plan would travel further than max_travel, {bounds.max_travel:g} m"
+        return reason or ""
+
+    def start(self, step: StartCall, ask: Ask | None, now: float) -> str:
+        """Let the robot do the call, or ``ask`` the model. Empty, or what went wrong at once."""
+        if ask is None or self._adapter.skills[step.call.name].role != "probe":
+            return guarded(self._adapter.start, step.call, now)
+        return guarded(self._put_question, ask, " ".join(step.call.evaluated))
+
+    def _put_question(self, ask: Ask, text: str) -> None:
+        scene, timeout = self._adapter.observe(), self._timing.probe_timeout
+        self.question = Question(self.plan_id, self._calls, text, scene, timeout)
+        self.deadline = self._step_started + timeout
+        ask(self.question)
+
+    def leave(self, value: Value | None) -> None:
+        """The call in progress is done; its value goes to the plan."""
+        self.step = self.question = None
+        if self.opened is None:
+            self._calls += 1
+        self.interpreter.complete(value)
+
+    def progress(self, now: float) -> Progress:
+        """Of the call in progress; after its deadline it is done with an error."""
+        elapsed = now - self._step_started if self.step else 0.0
+        if self.step and self.question:
+            left = max(0.0, max(0.0, self.step.call.expected_duration) - elapsed)
+            progress = Progress(False, elapsed=elapsed, remaining=left)
+        else:
+            try:
+                progress = self._adapter.poll(now)
+            except Exception as error:
+                return Progress(True, error=f"adapter: {error}", elapsed=elapsed)
+        if not progress.done and now >= self.deadline:
+            return Progress(True, error=f"not done after {elapsed:.3g} s", elapsed=elapsed)
+        return progress
+
+    def elapsed(self, now: float) -> float:
+        """s since the plan's call in progress began; 0 between two calls."""
+        return now - self._call_started if self.opened or self.step else 0.0
+
+    @property
+    def begun_calls(self) -> int:
+        """How many calls were begun, those of the goal's earlier plans included."""
+        return self._calls + (self.opened is not None or self.step is not None)
+
+    def call_fields(self) -> dict[str, Any]:
+        """The plan's call in progress, as ``Execution`` has it."""
+        step = self.opened or self.step
+        if step is None:
+            return {}
+        return {"segment": step.segment, "call": step.call, "call_number": self._calls}
+
+    def remaining_fields(self, of_step: float, now: float) -> dict[str, float]:
+        """``skill_remaining`` and ``total_remaining`` (with all text that is held), in s.
+
+        ``of_step`` is what the robot has yet to do of the call that it carries out.
+        """
+        of_call = max(0.0, of_step)
+        if self.opened:
+            of_call = max(of_call, self.opened.call.expected_duration - self.elapsed(now))
+        held = self.interpreter.held_duration()
+        return {"skill_remaining": of_call, "total_remaining": of_call + held}
+
+
 class RobotExecutor:
     """Carries out one plan at a time on one adapter.
 
@@ -46,10 +221,7 @@ class RobotExecutor:
     """
 
     def __init__(
-        self,
-        adapter: Adapter,
-        timing: Timing | None = None,
-        ask: Callable[[Question], None] | None = None,
+        self, adapter: Adapter, timing: Timing | None = None, ask: Ask | None = None
     ) -> None:
         self.adapter = adapter
         self.timing = timing or Timing()
@@ -59,13 +231,14 @@ class RobotExecutor:
         self._ask = ask
         self._delivery = Delivery()
         self._reports = Reports()
-        self._planner = ""  # instance that the session is of
-        self._heard = 0.0
+        self._planner = ""  # instance of the session's planner
+        self._heard = 0.0  # s, when the planner was heard last
         self._plan: PlanRun | None = None
         self._last = (NO_PLAN, 0)  # the plan before, and the calls that were begun for it
 
     @property
     def plan_id(self) -> str:
+        """The plan in progress, or ``NO_PLAN``."""
         return self._plan.plan_id if self._plan else NO_PLAN
 
     @property
@@ -75,15 +248,31 @@ class RobotExecutor:
 
     @property
     def _heartbeat_due(self) -> float | None:
-        """None: this robot is nobody's (any more)."""
+        """s; None: no planner waits for one."""
         if self.needs_registration:
             return None
         return self._reports.sent + self.timing.heartbeat_period
 
+    @property
+    def _planner_due(self) -> float | None:
+        """s, when the planner counts as lost unless it is heard; None: there is none to lose."""
+        if self._reports.session is None or self.lost:
+            return None
+        return self._heard + self.timing.planner_timeout
+
+    @property
+    def _refusal(self) -> str:
+        """Why no plan may begin or go on; empty: it may."""
+        return ENDS if self.closed else self._idle_error
+
+    @property
+    def _idle_error(self) -> str:
+        return STOPPED if self.stopped else PLANNER_LOST if self.lost else ""
+
     # ---- what comes in -------------------------------------------------------------------------
 
     def new_session(self, session: int, now: float, planner: str = "") -> list[Execution]:
-        """Registered with the planner of instance ``planner``; a plan of before is over."""
+        """Registered with the planner of instance ``planner``; an earlier plan is over."""
         if self.closed:
             return []
         if self._plan:
@@ -96,7 +285,7 @@ class RobotExecutor:
 
     def on_planner_heartbeat(self, instance: str, now: float) -> list[Execution]:
         """The planner is alive. One of another instance knows nothing of this robot's plan."""
-        if self._reports.session is not None and not self.lost:
+        if self._planner_due is not None:
             self._planner = self._planner or instance
             if instance == self._planner:
                 self._heard = now
@@ -109,18 +298,14 @@ class RobotExecutor:
         if segment.command is SegmentCommand.STOP:  # whoever sends it: a stop moves nothing
             return self.on_stop(now)
         current = self._plan.plan_id if self._plan else None
-        refusal = STOPPED if self.stopped else PLANNER_LOST if self.lost else ""
-        if self.closed:
-            refusal = ENDS
-        match self._delivery.judge(segment, self._reports.session, current, refusal):
+        match self._delivery.judge(segment, self._reports.session, current, self._refusal):
             case Reject(reason):
                 self._refuse(segment, State.REJECTED, reason, now)
             case Take() if segment.command is SegmentCommand.CANCEL:
                 self._cancel(segment, now)
             case Take(begins):
-                if begins:
-                    self._begin(segment, now)
-                self._feed(segment, now)
+                plan = self._plan if self._plan and not begins else self._begin(segment, now)
+                self._feed(plan, segment, now)
             case Ignore():
                 pass
         return self._reports.flush()
@@ -129,10 +314,11 @@ class RobotExecutor:
         self, plan_id: str, call_number: int, answer: str | None, error: str, now: float
     ) -> list[Execution]:
         """The answer to a probe, None with an error; what comes late is ignored."""
-        question = self._plan.question if self._plan else None
-        if question and (question.plan_id, question.call_number) == (plan_id, call_number):
+        plan = self._plan
+        question = plan.question if plan else None
+        if plan and question and (question.plan_id, question.call_number) == (plan_id, call_number):
             error = "" if answer is not None else error or "no answer"
-            self._settle(Progress(True, answer, error, self._plan.elapsed(now)), now)
+            self._settle(plan, Progress(True, answer, error, plan.elapsed(now)), now)
             self._work(now)
         return self._reports.flush()
 
@@ -158,8 +344,7 @@ class RobotExecutor:
         """Progress, time limits and heartbeat. Due at ``next_wake``; harmless at any time."""
         if self.closed:
             return []
-        registered = self._reports.session is not None
-        if registered and not self.lost and now >= self._heard + self.timing.planner_timeout:
+        if self._planner_due is not None and now >= self._planner_due:
             self._lose(now)
         if self._plan is None:
             guarded(self.adapter.poll, now)
@@ -177,36 +362,29 @@ class RobotExecutor:
 
     def next_wake(self, now: float) -> float | None:
         """When to tick next, in s; None: only an input can change anything."""
-        times = [self._next_poll(now), self._heartbeat_due]
-        if self._reports.session is not None and not self.lost:
-            times.append(self._heard + self.timing.planner_timeout)
-        if self._plan and self._plan.step:
-            times.append(self._plan.deadline)
-        return min((time for time in times if time is not None), default=None)
-
-    def _next_poll(self, now: float) -> float | None:
         try:
-            return self.adapter.next_poll(now)
+            poll = self.adapter.next_poll(now)
         except Exception:  # then poll will say what is wrong, with the next heartbeat
-            return now + self.timing.heartbeat_period
+            poll = now + self.timing.heartbeat_period
+        deadline = self._plan.deadline if self._plan and self._plan.step else None
+        times = (poll, self._heartbeat_due, self._planner_due, deadline)
+        return min((time for time in times if time is not None), default=None)
 
     # ---- a plan's life -------------------------------------------------------------------------
 
-    def _begin(self, segment: Segment, now: float) -> None:
+    def _begin(self, segment: Segment, now: float) -> PlanRun:
         if self._plan:  # only a REPLACE gets here with another plan in progress
             self._drop("replaced", now, idle=False)
         before, calls = self._last
-        first_call = calls if before == segment.plan_id else 0  # planned again: it goes on counting
+        first_call = calls if before == segment.plan_id else 0  # a replan goes on counting
         self._plan = PlanRun(segment.plan_id, self.adapter, self.timing, now, first_call)
+        return self._plan
 
-    def _feed(self, segment: Segment, now: float) -> None:
-        plan = self._plan
+    def _feed(self, plan: PlanRun, segment: Segment, now: float) -> None:
         plan.interpreter.feed(segment.text, segment.index, segment.last)
-        plan.dry = False
-        of_step = plan.progress(now).remaining if plan.step else 0.0
-        remaining = plan.remaining_fields(of_step, now)
-        fields = {"segment": segment.index} | remaining
-        self._reports.add(State.RECEIVED, now, plan.plan_id, **fields)
+        plan.starved = False
+        remaining = plan.remaining_fields(plan.progress(now).remaining if plan.step else 0.0, now)
+        self._reports.add(State.RECEIVED, now, plan.plan_id, segment=segment.index, **remaining)
         self._work(now)
 
     def _cancel(self, segment: Segment, now: float) -> None:
@@ -223,9 +401,9 @@ class RobotExecutor:
                 progress = plan.progress(now)
                 if not progress.done:
                     return
-                self._settle(progress, now)
+                self._settle(plan, progress, now)
             elif self.lost:
-                self._end(State.ABORTED, now, error=PLANNER_LOST)
+                self._end(plan, State.ABORTED, now, error=PLANNER_LOST)
             elif not self._advance(plan, now):
                 return
 
@@ -238,77 +416,74 @@ class RobotExecutor:
                 plan.open(step, now)
                 self._started(plan, step, now)
             case Closed(value):
-                self._succeeded(value, plan.elapsed(now), now)
+                self._succeeded(plan, value, plan.elapsed(now), now)
                 plan.close()
             case NeedText():
-                if not plan.dry:
-                    plan.dry = True
+                if not plan.starved:
+                    plan.starved = True
                     self._idle(now)
                 return False
             case Returned(value):
-                self._end(State.PLAN_RETURNED, now, **value_fields(value))
+                self._end(plan, State.PLAN_RETURNED, now, **_value_fields(value))
             case Replan():
-                self._end(State.REPLAN_REQUESTED, now)
-            case Fault() as fault:
-                self._fail(fault.error, now)
+                self._end(plan, State.REPLAN_REQUESTED, now)
+            case Fault(error):
+                self._fail(plan, error, now)
         return True
 
     def _start(self, plan: PlanRun, step: StartCall, now: float) -> None:
         if error := plan.enter(step, now):
-            self._fail(error, now)
+            self._fail(plan, error, now)
             return
         if not step.opened:
             self._started(plan, step, now)
         elif self.adapter.skills[step.call.name].timed:  # how long it takes was not known before
-            fields = plan.remaining_fields(step.call.expected_duration, now)
-            self._report(State.RUNNING, now, elapsed=plan.elapsed(now), **fields)
-        if error := plan.start(self._ask, now):
-            self._fail(error, now)
+            self._running(plan, plan.elapsed(now), step.call.expected_duration, now)
+        if error := plan.start(step, self._ask, now):
+            self._fail(plan, error, now)
 
-    def _settle(self, progress: Progress, now: float) -> None:
+    def _settle(self, plan: PlanRun, progress: Progress, now: float) -> None:
         """The call in progress has ended, well or not."""
-        plan = self._plan
         if progress.error:
             elapsed = plan.elapsed(now) if plan.opened else progress.elapsed
-            self._fail(progress.error, now, elapsed)
+            self._fail(plan, progress.error, now, elapsed)
             return
         if plan.opened is None:
-            self._succeeded(progress.value, progress.elapsed, now)
-        plan.leave(progress)
+            self._succeeded(plan, progress.value, progress.elapsed, now)
+        plan.leave(progress.value)
 
-    def _fail(self, reason: str, now: float, elapsed: float = 0.0) -> None:
-        step = self._plan.step
+    def _fail(self, plan: PlanRun, reason: str, now: float, elapsed: float = 0.0) -> None:
         guarded(self.adapter.halt, now)
-        error = f"{step.call.name}: {reason}" if step else reason
-        self._end(State.FAILED, now, error=error, elapsed=elapsed)
+        error = f"{plan.step.call.name}: {reason}" if plan.step else reason
+        self._end(plan, State.FAILED, now, error=error, elapsed=elapsed)
 
     def _drop(self, reason: str, now: float, idle: bool = True) -> None:
         """Halt, whatever is going on; a plan ends as aborted."""
         guarded(self.adapter.halt, now)
-        if self._plan:
-            elapsed = self._plan.elapsed(now)
-            self._end(State.ABORTED, now, idle=idle, error=reason, elapsed=elapsed)
+        if plan := self._plan:
+            self._end(plan, State.ABORTED, now, idle, error=reason, elapsed=plan.elapsed(now))
         else:
             self._rest(now)
 
-    def _end(self, state: ExecutionState, now: float, idle: bool = True, **fields: Any) -> None:
-        self._report(state, now, **fields)
-        self._delivery.over(self._plan.plan_id, state)
-        self._last = (self._plan.plan_id, self._plan.next_call)
-        self._plan = None
+    def _end(
+        self, plan: PlanRun, state: ExecutionState, now: float, idle: bool = True, **fields: Any
+    ) -> None:
+        self._report(plan, state, now, **fields)
+        self._delivery.over(plan.plan_id, state)
+        self._last, self._plan = (plan.plan_id, plan.begun_calls), None
         if idle:
             self._notify(Notice.PLAN_OVER, now)
             self._rest(now)
 
     def _rest(self, now: float) -> None:
-        """Nothing is left to do. Without a planner it holds, however it came to that: a drone must
-        not stay in the air for ever."""
+        """Nothing is left to do. Without a planner the robot holds, however it came to that: a
+        drone must not stay in the air for ever."""
         self._idle(now)
         if self.lost:
             guarded(self.adapter.hold, now)
 
     def _lose(self, now: float) -> None:
-        """The planner is silent or another one: the current call is finished, then hold."""
+        """The planner is silent or another one: finish the current call, then hold."""
         self.lost = True
         if self._plan is None:
             guarded(self.adapter.hold, now)
@@ -322,25 +497,28 @@ class RobotExecutor:
 
     # ---- what goes out -------------------------------------------------------------------------
 
-    def _report(self, state: ExecutionState, now: float, **fields: Any) -> None:
-        self._reports.add(state, now, self._plan.plan_id, **(self._plan.call_fields() | fields))
+    def _report(self, plan: PlanRun, state: ExecutionState, now: float, **fields: Any) -> None:
+        self._reports.add(state, now, plan.plan_id, **(plan.call_fields() | fields))
 
     def _started(self, plan: PlanRun, step: StartCall | Opened, now: float) -> None:
-        fields = plan.remaining_fields(step.call.expected_duration, now)
-        self._report(State.STARTED, now, **fields)
+        remaining = plan.remaining_fields(step.call.expected_duration, now)
+        self._report(plan, State.STARTED, now, **remaining)
 
-    def _succeeded(self, value: Value | None, elapsed: float, now: float) -> None:
-        held = self._plan.interpreter.held_duration()
-        fields = value_fields(value) | {"elapsed": elapsed, "total_remaining": held}
-        self._report(State.SUCCEEDED, now, **fields)
+    def _running(self, plan: PlanRun, elapsed: float, of_step: float, now: float) -> None:
+        remaining = plan.remaining_fields(of_step, now)
+        self._report(plan, State.RUNNING, now, elapsed=elapsed, **remaining)
+
+    def _succeeded(self, plan: PlanRun, value: Value | None, elapsed: float, now: float) -> None:
+        fields = _value_fields(value) | {"elapsed": elapsed}
+        held = plan.interpreter.held_duration()
+        self._report(plan, State.SUCCEEDED, now, total_remaining=held, **fields)
 
     def _refuse(self, segment: Segment, state: ExecutionState, reason: str, now: float) -> None:
         self._reports.add(state, now, segment.plan_id, segment=segment.index, error=reason)
 
     def _idle(self, now: float) -> None:
         if self._reports.session is not None:
-            error = STOPPED if self.stopped else PLANNER_LOST if self.lost else ""
-            self._reports.add(State.IDLE, now, self.plan_id, error=error)
+            self._reports.add(State.IDLE, now, self.plan_id, error=self._idle_error)
 
     def _heartbeat(self, now: float) -> None:
         plan = self._plan
@@ -348,6 +526,10 @@ class RobotExecutor:
             self._idle(now)
             return
         progress = plan.progress(now)
-        fields = plan.remaining_fields(progress.remaining, now)
         elapsed = plan.elapsed(now) if plan.opened else progress.elapsed
-        self._report(State.RUNNING, now, elapsed=elapsed, **fields)
+        self._running(plan, elapsed, progress.remaining, now)
+
+
+def _value_fields(value: Value | None) -> dict[str, Any]:
+    """``has_value`` and ``value`` of an ``Execution``; no longer than a plan may take it."""
+    return {"has_value": value is not None, "value": value_text(value)[:LONGEST]}

@@ -1,15 +1,17 @@
-"""Faults of a simulated Tello: what they are called, and how they are asked for. Pure.
+"""Faults of simulated robots: how they are asked for, and those that wait for their time. Pure.
 
-``parse_fault`` reads those of other simulated robots too, with their own ``kinds``.
+Which kinds there are is up to each simulated robot.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from timely_llm.validation.names import hint
+
+_FORM = re.compile(r"([a-z]+)(?:=([0-9]+(?:\.[0-9]+)?))?(?:@([0-9]+(?:\.[0-9]+)?))?")
 
 
 class FaultError(ValueError):
@@ -18,7 +20,7 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``default`` is the value where none is given; None: it must be."""
+    """``default`` is the value where none is given; None: one must be given."""
 
     words: str
     low: float = 0.0
@@ -26,31 +28,16 @@ class Kind:
     default: float | None = None
 
 
-KINDS = {
-    "silence": Kind("the next N motions are carried out, but not answered", 1, 1000, 1),
-    "late": Kind("the next motion is answered S s late", default=None),
-    "joystick": Kind("the next motion is refused: error Not joystick", 1, 1, 1),
-    "imu": Kind("the next motion is refused: error No valid imu", 1, 1, 1),
-    "motor": Kind("in the middle of the next motion the motors stop", 1, 1, 1),
-    "loss": Kind("for S s nothing gets through in either direction", default=None),
-    "battery": Kind("the battery is at P percent", 0, 100, None),
-}
-_WORDS = {"joystick": "error Not joystick", "imu": "error No valid imu"}
-_FORM = re.compile(r"([a-z]+)(?:=([0-9]+(?:\.[0-9]+)?))?(?:@([0-9]+(?:\.[0-9]+)?))?")
-
-
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``at`` in s on the drone's clock, 0: at once. Kinds ``error`` refuse a motion with ``text``;
-    ``silence``, ``late``, ``error`` and ``motor`` concern the next motion."""
+    """``at`` in s on the robot's clock, 0: at once."""
 
     kind: str
     value: float = 1.0
     at: float = 0.0
-    text: str = ""
 
 
-def parse_fault(text: str, kinds: Mapping[str, Kind] = KINDS) -> Fault:
+def parse_fault(text: str, kinds: Mapping[str, Kind]) -> Fault:
     """``KIND``, ``KIND=VALUE``, either with ``@SECONDS``. ``FaultError`` names what is wrong."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -59,11 +46,44 @@ def parse_fault(text: str, kinds: Mapping[str, Kind] = KINDS) -> Fault:
     kind = kinds.get(name)
     if kind is None:
         raise FaultError(f"fault {name!r} is unknown{hint(name, kinds)}")
-    if value is None and kind.default is None:
-        raise FaultError(f"fault {name!r} needs a value: {kind.words}")
     number = kind.default if value is None else float(value)
+    if number is None:
+        raise FaultError(f"fault {name!r} needs a value: {kind.words}")
     if not kind.low <= number <= kind.high:
         limits = f"{kind.low:g} to {kind.high:g}"
         raise FaultError(f"fault {name!r}: value is {number:g}: must be {limits}")
-    words = _WORDS.get(name, "")
-    return Fault("error" if words else name, number, float(at or 0.0), words)
+    return Fault(name, number, float(at or 0.0))
+
+
+class PendingFaults:
+    """The faults of one robot that are still to come: at a time, or with a call they concern."""
+
+    def __init__(self) -> None:
+        self._timed: list[Fault] = []
+        self._waiting: list[Fault] = []
+
+    @property
+    def times(self) -> list[float]:
+        """When the timed ones begin, in s."""
+        return [fault.at for fault in self._timed]
+
+    def schedule(self, fault: Fault, now: float) -> None:
+        """The fault begins at its time, or now if that is over."""
+        self._timed.append(replace(fault, at=max(fault.at, now)))
+
+    def due(self, now: float) -> list[Fault]:
+        """The timed ones that begin by ``now``, each once."""
+        due = [fault for fault in self._timed if fault.at <= now]
+        self._timed = [fault for fault in self._timed if fault.at > now]
+        return due
+
+    def wait(self, fault: Fault, calls: int = 1) -> None:
+        """The fault concerns the next so many calls."""
+        self._waiting += [fault] * calls
+
+    def take(self, *kinds: str) -> Fault | None:
+        """The first one of these kinds that waits for a call; it waits no more."""
+        found = next((fault for fault in self._waiting if fault.kind in kinds), None)
+        if found is not None:
+            self._waiting.remove(found)
+        return found

@@ -1,7 +1,7 @@
 """The adapter of a Ryze Tello (or Tello EDU): skills, limits, when it flies and when it lands.
 
 ``docs/tello.md`` is its manual. It decides and looks, and returns at once: what takes time is done
-by the thread in ``worker.py``, what goes over the network is in ``link.py``.
+in the thread of ``flight.py``, what goes over the network is in ``link.py``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from robot_adapters.adapter import AdapterError, AdapterParameter, Notice, Progress
+from robot_adapters.adapter import Adapter, AdapterError, AdapterParameter, Notice, Progress
 from robot_adapters.perception import make_perception, scene
+from robot_adapters.tello.actions import Actions, Eyes
 from robot_adapters.tello.dead_reckoning import DeadReckoning
 from robot_adapters.tello.drone_skills import (
     SAYS,
@@ -22,18 +23,16 @@ from robot_adapters.tello.drone_skills import (
     moves,
     step_of,
 )
-from robot_adapters.tello.flight import TAKEOFF_HEIGHT, Flight
+from robot_adapters.tello.flight import TAKEOFF_HEIGHT, Flight, Job
 from robot_adapters.tello.landing import Landing
-from robot_adapters.tello.link import LinkError, TelloLink
-from robot_adapters.tello.parameters import PARAMETERS
-from robot_adapters.tello.skills import Eyes, Skills
-from robot_adapters.tello.worker import Job
+from robot_adapters.tello.link import TelloLink
 from timely_llm.language.skills import Skill, SkillSet, Value
 from timely_llm.protocols.messages import SkillCall
 
 TAKEOFF_TIME = 3.5  # s, about
 LOOK_BUSY, LOOK_IDLE = 0.02, 0.1  # s, between two looks at the drone
 LAST_WORDS = 1.5  # s, that the end may take
+SILENCE = 14.0  # s; after 15 s of silence the drone lands by itself
 
 
 @dataclass(slots=True)
@@ -45,10 +44,50 @@ class _Call:
     job: Job | None = None
 
 
-class TelloAdapter:
-    """``Adapter`` in ``base.py`` documents the methods."""
+class TelloAdapter(Adapter):
+    """``robot_adapters/adapter.py`` documents the methods."""
 
-    PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = PARAMETERS
+    PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = (
+        AdapterParameter("host", "192.168.10.1", "address of the drone"),
+        AdapterParameter("port", 8889, "its command port", "", 1, 65535),
+        AdapterParameter("local_port", 0, "our command port; 0: any free one", "", 0, 65535),
+        AdapterParameter("state_port", 8890, "our port for its state", "", 1025, 65535),
+        AdapterParameter("auto_takeoff", True, "it takes off before the first motion"),
+        AdapterParameter(
+            "land_idle", 30.0, "it lands after so long without a call; 0: never", "s", 0.0, 600.0
+        ),
+        AdapterParameter("land_after_plan", False, "it lands when a plan is over"),
+        AdapterParameter(
+            "land_after_stop",
+            10.0,
+            "stopped, it hovers so long, then lands; -1: never",
+            "s",
+            -1.0,
+            600.0,
+        ),
+        AdapterParameter(
+            "hover_time", 5.0, "without planner it hovers so long, then lands", "s", 0.0, SILENCE
+        ),
+        AdapterParameter("land_on_exit", True, "it lands when the node ends"),
+        AdapterParameter("min_battery", 15, "below it, no motion is begun", "%", 0, 100),
+        AdapterParameter(
+            "link_timeout", 2.0, "a drone that is silent for longer is lost", "s", 0.3, 60.0
+        ),
+        AdapterParameter(
+            "answer_timeout",
+            5.0,
+            "a motion may take twice its expected time and this",
+            "s",
+            0.1,
+            60.0,
+        ),
+        AdapterParameter("keepalive", 5.0, "how often it is kept in the air", "s", 0.1, SILENCE),
+        AdapterParameter("drift", 0.05, "what a way may be off, as a share of it", "", 0.0, 1.0),
+        AdapterParameter(
+            "perception", "", "module:class that looks at its picture; empty: nobody does"
+        ),
+        AdapterParameter("perception_config", "", "for the perception"),
+    )
 
     def __init__(self, robot_id: str, skills: SkillSet, **given: Any) -> None:
         values = {parameter.name: parameter.default for parameter in self.PARAMETERS} | given
@@ -57,15 +96,11 @@ class TelloAdapter:
         _refuse(skills, perception)
         self._values = values
         self._dead_reckoning = DeadReckoning(skills.bounds.geofence, values["drift"])
-        try:
-            link = TelloLink(
-                values["host"], values["port"], values["local_port"], values["state_port"]
-            )
-        except LinkError as error:
-            raise AdapterError(str(error)) from error
+        ports = (values["port"], values["local_port"], values["state_port"])
+        link = TelloLink(values["host"], *ports)
         self.flight = Flight(link, self._dead_reckoning, values["answer_timeout"])
         self._eyes = Eyes(perception, self.flight)
-        self._actions = Skills(self.flight, self._eyes)
+        self._actions = Actions(self.flight, self._eyes)
         self._landing = Landing(self.flight, values)
         self._call: _Call | None = None
         self._last = Progress(done=True)
@@ -75,7 +110,7 @@ class TelloAdapter:
 
     def check(self, call: SkillCall) -> str | None:
         skill, values = self._parsed(call)
-        if skill.role == "probe" and not callable(getattr(self._eyes.perception, "answer", None)):
+        if skill.role == "probe" and not self._eyes.answers:
             return "the drone cannot answer: run its node with probes:=planner, or a perception"
         if skill.long_name in (SAYS, WAITS):
             return None
@@ -164,7 +199,7 @@ class TelloAdapter:
 
     def halt(self, now: float) -> None:
         self._call, self._last = None, Progress(done=True)
-        self._landing.halted(now)
+        self._landing.idle(now)
         self.flight.halt()
 
     def hold(self, now: float) -> None:
@@ -177,7 +212,6 @@ class TelloAdapter:
         self._landing.resume(now)
 
     def notice(self, notice: Notice, now: float) -> None:
-        """``Notified`` in ``base.py``."""
         self._landing.notice(notice, now)
 
     def observe(self) -> str:
@@ -209,7 +243,7 @@ class TelloAdapter:
         return skill, tuple(skill.parse_values(call.evaluated))
 
 
-def _refuse(skills: SkillSet, perception: Any) -> None:
+def _refuse(skills: SkillSet, perception: object) -> None:
     """Refuse, at start, skills that this drone could only pretend to do."""
     if faults := misfits(skills):
         raise AdapterError(f"skill set {skills.kind!r}: {faults[0]}")
@@ -226,10 +260,6 @@ def _refuse(skills: SkillSet, perception: Any) -> None:
             f"a 'perception' that can ({needs}; docs/tello.md), or use a skill set without them "
             "(config/skills/sdk/tello_sdk.yaml)"
         )
-
-
-def _fence(skills: SkillSet) -> Any:
-    return skills.bounds.geofence
 
 
 def _unit(state: Mapping[str, Any], name: str, unit: str) -> str:

@@ -1,38 +1,61 @@
-"""Where a drone is by what it was told to do: dead reckoning, and the fence around it. Pure.
+"""Where a drone is by what it was told to do: dead reckoning, and the geofence around it. Pure.
 
-The Tello tells its height and heading, never where it is. What it was told to fly is added up; how
-far that may be off is added up too, and kept away from the fence. m from where the node started,
-x ahead, y left, z above the ground; degrees counterclockwise.
+The Tello tells its height and heading, never where it is. The ways it was told to fly are added up;
+how far that may be off is added up too, and kept away from the fence. m from where the node
+started, x ahead, y left, z above the ground; degrees counterclockwise.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from robot_adapters.perception import Pose
 from robot_adapters.simulated.bodies import Fence
-from robot_adapters.tello.drone_skills import Way
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What a command does to the pose: m ahead, left and up; degrees counterclockwise."""
+
+    ahead: float = 0.0
+    left: float = 0.0
+    up: float = 0.0
+    turn: float = 0.0
+
+    @property
+    def length(self) -> float:
+        """m"""
+        return (self.ahead**2 + self.left**2 + self.up**2) ** 0.5
+
+    def after(self, start: Pose) -> Pose:
+        """The pose at its end."""
+        return start.moved(self.ahead, self.left, self.up, self.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command of the SDK and where it leads."""
+
+    command: str
+    way: Way
 
 
 class DeadReckoning:
-    """``drift`` is what a way may be off, as a share of its length."""
+    """``drift`` is how far a way may be off, as a share of its length; ``radius`` (m) how far x and
+    y may be off by now."""
 
     def __init__(self, fence: Fence | None = None, drift: float = 0.05) -> None:
-        self.pose = Pose(0.0, 0.0, 0.0)
-        self.radius = 0.0  # m, how far x and y may be off
+        self.pose = Pose()
+        self.radius = 0.0
         self._fence, self._drift = fence, drift
         self._heading_at_zero: float | None = None  # where the drone counts its yaw from
-
-    def after(self, way: Way) -> Pose:
-        """The pose at the end of a way from here."""
-        return _moved(self.pose, way)
 
     def outside(self, way: Way, height: float | None = None) -> str:
         """Why the way must not be flown, or empty. ``height`` (m) is that before it; default: as
         it is. The fence is a box, so a way whose ends lie in it does too."""
         start = self.pose if height is None else replace(self.pose, z=height)
-        end = _moved(start, way)
+        end = way.after(start)
         off = self.radius + self._drift * math.hypot(way.ahead, way.left)
         axes = zip("xyz", start.point, end.point, self._fence or (), strict=False)
         for axis, a, b, limits in axes:
@@ -46,13 +69,13 @@ class DeadReckoning:
 
     def arrived(self, way: Way) -> None:
         """The way was flown to its end."""
-        self.pose = _moved(self.pose, way)
+        self.pose = way.after(self.pose)
         self.radius += self._drift * math.hypot(way.ahead, way.left)
 
     def interrupted(self, way: Way) -> None:
-        """It was begun: the drone is somewhere on it."""
+        """The way was begun: the drone is somewhere on it."""
         half = Way(way.ahead / 2, way.left / 2, way.up / 2, way.turn / 2)
-        self.pose = _moved(self.pose, half)
+        self.pose = half.after(self.pose)
         self.radius += math.hypot(half.ahead, half.left)
 
     def calibrate(self, yaw: float) -> None:
@@ -60,16 +83,16 @@ class DeadReckoning:
         self._heading_at_zero = self.pose.yaw + yaw
 
     def observe(self, height: float | None, yaw: float | None) -> None:
-        """What it tells between two ways: m above the ground, degrees clockwise."""
+        """What the drone tells between two ways: m above the ground, degrees clockwise."""
         if height is not None:
-            self.pose = replace(self.pose, z=max(0.0, height))
+            self.at_height(max(0.0, height))
         if yaw is not None and self._heading_at_zero is not None:
             heading = self._heading_at_zero - yaw
             turn = (heading - self.pose.yaw + 180) % 360 - 180
             self.pose = replace(self.pose, yaw=self.pose.yaw + turn)
 
     def at_height(self, height: float) -> None:
-        """It took off to, or landed at, this height in m."""
+        """The drone took off to, or landed at, this height in m."""
         self.pose = replace(self.pose, z=height)
 
     def __str__(self) -> str:
@@ -79,10 +102,3 @@ class DeadReckoning:
 def _excess(value: float, spare: float, limits: tuple[float, float]) -> float:
     """m beyond the limits, at the worst."""
     return max(0.0, limits[0] - (value - spare), value + spare - limits[1])
-
-
-def _moved(pose: Pose, way: Way) -> Pose:
-    angle = math.radians(pose.yaw)
-    x = pose.x + way.ahead * math.cos(angle) - way.left * math.sin(angle)
-    y = pose.y + way.ahead * math.sin(angle) + way.left * math.cos(angle)
-    return Pose(x, y, pose.z + way.up, pose.yaw + way.turn)

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from robot_adapters.adapter import Notice
-from robot_adapters.tello.flight import Flight
-from robot_adapters.tello.worker import Job
+from robot_adapters.tello.flight import Flight, Job
 
 KEEPALIVE = "rc 0 0 0 0"  # the only command without an answer; it moves nothing
-TRY_AGAIN = 3.0  # s, behind a landing that failed
+TRY_AGAIN = 3.0  # s, after a landing that failed
 
 
 class Landing:
@@ -46,11 +45,7 @@ class Landing:
         self._kept = now
 
     def idle(self, now: float) -> None:
-        """A call has ended."""
-        self._idle_since = now
-
-    def halted(self, now: float) -> None:
-        """Whatever there was is given up. A hold and a stop count from when they began: stopping
+        """A call has ended or was given up. A hold and a stop count from when they began: stopping
         again and again does not keep it in the air."""
         self._idle_since = now
 
@@ -86,7 +81,7 @@ class Landing:
             self._keep(now)
 
     def _keep(self, now: float) -> None:
-        """Not behind a command that is being carried out: the two would get in each other's way."""
+        """Not while a command is being carried out: the two would get in each other's way."""
         if not self._flight.link.asking and not self.landing:
             self._kept = now
             with contextlib.suppress(OSError):
@@ -110,7 +105,7 @@ class Landing:
         return min(times, default=None)
 
     def _low(self) -> bool:
-        return self._flight.link.state().get("bat", 100) < self._values["min_battery"]
+        return bool(self._flight.link.state().get("bat", 100) < self._values["min_battery"])
 
     def _silence(self, silent: bool) -> None:
         self._lost = self._flight.silent = silent

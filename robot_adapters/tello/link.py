@@ -1,8 +1,8 @@
 """One Tello through djitellopy: commands with answers that are bounded in time, and its state.
 
-The SDK's own calls are not used for motions: they block until the drone answers, send a motion
-again when it does not, and take a late answer for the next one's. Its socket, its receiving threads
-and its drones told apart by address are.
+Of the SDK, the socket and the receiving threads are used, which tell drones apart by address. Its
+own calls are not: they block until the drone answers, send a motion again when it does not, and
+take a late answer for that of the next command.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from typing import Any
 from djitellopy import Tello
 from djitellopy import tello as sdk
 
+from robot_adapters.adapter import AdapterError
+
 PAUSE = 0.1  # s, that the drone wants between an answer and the next command
-RC_PAUSE = 0.5  # s, behind an rc command; a motion too soon is answered "error Not joystick"
+RC_PAUSE = 0.5  # s, after an rc command; a motion too soon is answered "error Not joystick"
 LOOK = 0.01  # s, between two looks for an answer; the SDK tells of none
 VIDEO_PORT = 11111
 _SDK_STATE_PORT = 8890
-
-
-class LinkError(OSError):
-    """The link cannot be opened; the text names the parameter and why."""
 
 
 class NoAnswer(Exception):
@@ -45,14 +43,14 @@ _claimed: tuple[int, int] | None = None  # (local, state) port of this process; 
 
 
 class TelloLink:
-    """``LinkError`` where a port is taken or the host unknown. Only one thread may call ``ask``;
+    """``AdapterError`` where a port is taken or the host unknown. Only one thread may call ``ask``;
     ``send`` and ``state`` are for any."""
 
     def __init__(self, host: str, port: int, local_port: int, state_port: int) -> None:
         try:
             self.address = (socket.gethostbyname(host), port)
         except OSError as error:
-            raise LinkError(f"host {host!r}: {error.strerror or error}") from error
+            raise AdapterError(f"host {host!r}: {error.strerror or error}") from error
         self.state_port = state_port
         self.asking = False
         self._state: Mapping[str, Any] = {}
@@ -60,13 +58,13 @@ class TelloLink:
         self._next_command = 0.0
         self._sending = threading.Lock()
         if self.address[0] in (sdk.drones or {}):
-            raise LinkError(f"host {host!r}: this process has a drone of that address already")
+            raise AdapterError(f"host {host!r}: this process has a drone of that address already")
         _claim_ports(local_port, state_port)
         Tello.LOGGER.setLevel(logging.ERROR)
         try:
             self.sdk = Tello(self.address[0], retry_count=1)
         except OSError as error:
-            raise LinkError(f"local_port {local_port}: {error.strerror or error}") from error
+            raise AdapterError(f"local_port {local_port}: {error.strerror or error}") from error
         self.sdk.address = self.address
 
     def send(self, command: str) -> None:
@@ -83,7 +81,7 @@ class TelloLink:
         try:
             abort.wait(max(0.0, self._next_command - time.monotonic()))
             self.forget()
-            with self._sending:  # behind a stop that another thread sends, nothing else is sent
+            with self._sending:  # after a stop that another thread sends, nothing else is sent
                 if abort.is_set():
                     raise GivenUp(sent=False)
                 self.sdk.send_command_without_return(command)
@@ -132,7 +130,7 @@ class TelloLink:
         """Let go of the drone; nothing is sent."""
         with contextlib.suppress(KeyError):
             self.sdk.end()
-        # When it is collected, it would do so once more, by address: to the next one of it.
+        # When it is garbage-collected, it would end once more, by address: the next drone there.
         self.sdk.end = lambda: None
 
     def _answers(self) -> list[bytes]:
@@ -143,12 +141,12 @@ class TelloLink:
 
 
 def _claim_ports(local_port: int, state_port: int) -> None:
-    """The SDK opens its ports with the first drone of a process, and the state's in a thread where
-    a failure is seen by nobody: so that it is free is looked at here."""
+    """The SDK opens its ports with the first drone of a process, the state port in a thread where
+    nobody sees a failure: whether it is free is checked here."""
     global _claimed
     if _claimed is not None:
         if _claimed != (local_port, state_port):
-            raise LinkError(
+            raise AdapterError(
                 f"local_port, state_port {local_port}, {state_port}: this process has a drone on "
                 f"{_claimed[0]}, {_claimed[1]} already"
             )
@@ -157,6 +155,6 @@ def _claim_ports(local_port: int, state_port: int) -> None:
         try:
             probe.bind(("", state_port))
         except OSError as error:
-            raise LinkError(f"state_port {state_port}: {error.strerror or error}") from error
+            raise AdapterError(f"state_port {state_port}: {error.strerror or error}") from error
     Tello.CONTROL_UDP_PORT, Tello.STATE_UDP_PORT = local_port, state_port
     _claimed = (local_port, state_port)

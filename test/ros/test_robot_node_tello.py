@@ -1,6 +1,7 @@
 """A Tello through the real nodes: planner, robot node, djitellopy, UDP.
 
-The drone is simulated (``robot_adapters/tello/sim.py``), and the engine: it stands in for a model.
+The drone is simulated (``robot_adapters/tello/simulated_drone.py``), and so is the engine, which
+stands in for a model.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nodes import Client, Process
 from std_srvs.srv import Trigger
 
-from robot_adapters.tello.sim import SimTello
-from robot_adapters.tello.simulator import TelloSimulator
+from robot_adapters.tello.simulated_drone import SimTello
+from robot_adapters.tello.udp_simulator import TelloSimulator
 from timely_llm.paths import share
 from timely_llm.protocols.messages import ErrorCode
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sim_cases import GO, SKILLS, task
 from sim_parts import TimedBody, tokens_of
 
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import RobotExecutor, Timing
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import Execution, ExecutionState, Segment
 from timely_llm.simulation.known_plans import Playback, read

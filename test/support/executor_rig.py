@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from robot_adapters.adapter import Progress
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import RobotExecutor, Timing
 from timely_llm.language.loader import read_skill_set
 from timely_llm.protocols.messages import (
     Execution,

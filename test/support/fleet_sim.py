@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 
 from sim_parts import PROMPTS, FaultyEngine, TimedBody, text_of, tokens_of, walker
 
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import RobotExecutor, Timing
 from timely_llm import policies
 from timely_llm.core import events as ev
 from timely_llm.core.goals import PlannerConfig

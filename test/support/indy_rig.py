@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_adapters.adapter import make_adapter
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import RobotExecutor, Timing
 from robot_adapters.indy7.cell import load_cell
 from robot_adapters.indy7.sim import SimIndy
 from robot_adapters.indy7.sim_arm import tool

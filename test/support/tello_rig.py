@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from robot_adapters.adapter import make_adapter
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Timing
-from robot_adapters.tello.sim import SimTello
-from robot_adapters.tello.simulator import TelloSimulator
+from robot_adapters.executor.executor import RobotExecutor, Timing
+from robot_adapters.tello.simulated_drone import SimTello
+from robot_adapters.tello.udp_simulator import TelloSimulator
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share

@@ -36,15 +36,15 @@ def sim_tello(
     Commands come to port 8889 of each address, the state goes to port 8890 of who sent "command".
     """
     from robot_adapters.simulated.faults import parse_fault
-    from robot_adapters.tello.sim import SimTello
-    from robot_adapters.tello.simulator import TelloSimulator
+    from robot_adapters.tello.simulated_drone import KINDS, SimTello
+    from robot_adapters.tello.udp_simulator import TelloSimulator
 
     try:
         first = ipaddress.IPv4Address(host)
         drones = {str(first + i): SimTello(seed + i, battery, noise) for i in range(count)}
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--host") from error
-    inject(drones, fault or [], parse_fault, "drone")
+    inject(drones, fault or [], lambda text: parse_fault(text, KINDS), "drone")
 
     def tell(address: tuple[str, int], at: float, mark: str, text: str) -> None:
         if verbose or mark == "*":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from robot_adapters.adapter import Notice, Notified
-from robot_adapters.executor.executor import RobotExecutor
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import RobotExecutor, Timing
 from robot_adapters.simulated.adapter import SimulatedAdapter
 from timely_llm.language.loader import load_skill_set
 from timely_llm.paths import share

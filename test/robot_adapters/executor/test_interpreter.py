@@ -13,8 +13,9 @@ from robot_adapters.executor.interpreter import (
     Replan,
     Returned,
     StartCall,
+    apply,
+    typed,
 )
-from robot_adapters.executor.values import apply, typed
 from timely_llm.protocols.messages import SkillCall
 
 # ---- published plans -------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_adapters.tello.dead_reckoning import DeadReckoning
-from robot_adapters.tello.drone_skills import MOVES, TURNS, Way, misfits, missing, step_of
+from robot_adapters.tello.dead_reckoning import DeadReckoning, Way
+from robot_adapters.tello.drone_skills import MOVES, TURNS, misfits, missing, step_of
 from timely_llm.language.loader import load_skill_set, read_skill_set
 from timely_llm.paths import share
 

@@ -10,7 +10,7 @@ from tello_rig import BLIND, STATE_PORT, Rig
 
 from robot_adapters.adapter import Adapter, AdapterError, Notified, make_adapter
 from robot_adapters.tello.link import _claim_ports
-from robot_adapters.tello.sim import SimTello
+from robot_adapters.tello.simulated_drone import SimTello
 from timely_llm.language.loader import read_skill_set
 from timely_llm.protocols.messages import ExecutionState
 
@@ -194,7 +194,7 @@ def test_a_state_port_that_is_taken_is_seen_at_the_start(monkeypatch) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(("", 0))
         port = other.getsockname()[1]
-        with pytest.raises(OSError, match=f"state_port {port}: Address already in use"):
+        with pytest.raises(AdapterError, match=f"state_port {port}: Address already in use"):
             _claim_ports(0, port)
 
 

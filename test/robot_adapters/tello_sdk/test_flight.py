@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from robot_adapters.tello import flight as module
-from robot_adapters.tello.dead_reckoning import DeadReckoning
-from robot_adapters.tello.drone_skills import Step, Way
+from robot_adapters.tello.dead_reckoning import DeadReckoning, Step, Way
 from robot_adapters.tello.flight import Flight
 
 MIDDLE = {"h": 80, "tof": 80, "yaw": 40, "time": 3}  # of a turn by 90 degrees

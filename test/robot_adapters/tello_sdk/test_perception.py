@@ -8,7 +8,7 @@ import pytest
 from tello_rig import BLIND, SEEING
 
 from robot_adapters.adapter import AdapterError, make_adapter
-from robot_adapters.executor.plan_run import Timing
+from robot_adapters.executor.executor import Timing
 from timely_llm.language.loader import read_skill_set
 from timely_llm.protocols.messages import ExecutionState
 

@@ -8,7 +8,7 @@ import pytest
 from tello_rig import Rig
 
 from robot_adapters.tello.link import GivenUp
-from robot_adapters.tello.sim import SimTello
+from robot_adapters.tello.simulated_drone import SimTello
 from timely_llm.protocols.messages import ExecutionState
 
 pytestmark = pytest.mark.usefixtures("sdk_ports")

@@ -7,8 +7,8 @@ import re
 import pytest
 from tello_rig import Rig
 
-from robot_adapters.executor.plan_run import Timing
-from robot_adapters.tello.sim import SimTello
+from robot_adapters.executor.executor import Timing
+from robot_adapters.tello.simulated_drone import SimTello
 from timely_llm.protocols.messages import ExecutionState
 
 pytestmark = pytest.mark.usefixtures("sdk_ports")

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from robot_adapters.tello.sim import SimTello
-from robot_adapters.tello.simulator import TelloSimulator
+from robot_adapters.tello.simulated_drone import SimTello
+from robot_adapters.tello.udp_simulator import TelloSimulator
 from timely_llm.cli.fleet_file import load_fleet
 from timely_llm.cli.script_file import load_script
 from timely_llm.paths import share

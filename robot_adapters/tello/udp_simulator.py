@@ -1,4 +1,4 @@
-"""The UDP edge of the simulated Tello: sockets and a clock around ``sim.py``.
+"""The UDP edge of the simulated Tello: sockets and a clock around ``simulated_drone.py``.
 
 Every drone has an address of its own, as on a network: commands come to its port, answers go back
 to whoever asked, the state goes to the state port of whoever sent ``command``.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from robot_adapters.tello.sim import SimTello
+from robot_adapters.tello.simulated_drone import SimTello
 
 COMMAND_PORT = 8889
 STATE_PERIOD = 0.1  # s, on the drones' clock

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_adapters.simulated.faults import Fault, FaultError, parse_fault
-from robot_adapters.tello.sim import AUTO_LAND, SimTello
+from robot_adapters.tello.simulated_drone import AUTO_LAND, KINDS, SimTello
 
 
 class Pilot:
@@ -245,14 +245,14 @@ def test_a_fault_at_its_time(pilot: Pilot) -> None:
 )
 def test_a_wrong_fault_is_refused_with_words(pilot: Pilot, text: str, words: str) -> None:
     with pytest.raises(FaultError, match=words.replace("?", r"\?")):
-        parse_fault(text)
+        parse_fault(text, KINDS)
     (answer,) = pilot.say(f"sim {text}")
     assert words in answer
 
 
 def test_what_a_fault_says() -> None:
-    assert parse_fault("late=4@12.5") == Fault("late", 4.0, 12.5)
-    assert parse_fault("joystick") == Fault("error", 1.0, 0.0, "error Not joystick")
+    assert parse_fault("late=4@12.5", KINDS) == Fault("late", 4.0, 12.5)
+    assert parse_fault("joystick", KINDS) == Fault("joystick", 1.0, 0.0)
 
 
 commands = st.one_of(
