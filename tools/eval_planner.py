@@ -109,7 +109,8 @@ def count_exact(examples: list[Example], plans: list[str]) -> int:
 
 def print_scores(examples: list[Example], plans: list[str]) -> int:
     """One line a family; returns the exact plans."""
-    total, right = Counter(), Counter()
+    total: Counter[tuple[str, str]] = Counter()
+    right: Counter[tuple[str, str]] = Counter()
     for example, plan in zip(examples, plans, strict=True):
         key = example.skills.kind, example.pair.family
         total[key] += 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from timely_llm.language.loader import load_skill_set, read_skill_set
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "test" / "data"
+DATA = ROOT / "timely_llm" / "data"
 TELLO = load_skill_set(ROOT / "config" / "skills" / "tello.yaml")
 INDY7 = load_skill_set(ROOT / "config" / "skills" / "indy7.yaml")
 

@@ -136,8 +136,8 @@ class Llama(nn.Module):
         half = torch.arange(0, size.head_dim, 2, dtype=torch.float32) / size.head_dim
         positions = torch.arange(size.max_position_embeddings, dtype=torch.float32)
         angles = torch.outer(positions, size.rope_theta**-half)
-        self.register_buffer("cos", angles.cos(), persistent=False)
-        self.register_buffer("sin", angles.sin(), persistent=False)
+        self.cos = nn.Buffer(angles.cos(), persistent=False)
+        self.sin = nn.Buffer(angles.sin(), persistent=False)
         self._begin()
 
     @torch.no_grad()
@@ -149,8 +149,8 @@ class Llama(nn.Module):
             if parameter.dim() == 2:
                 scale = 0.02 if "o_proj" not in name and "down_proj" not in name else 0.006
                 parameter.normal_(std=scale)
-        for layer in self.layers:
-            query, key, _ = layer.self_attn.qkv_proj.weight.chunk(3)
+        for attention in (part for part in self.modules() if isinstance(part, Attention)):
+            query, key, _ = attention.qkv_proj.weight.chunk(3)
             alike = torch.empty_like(query).normal_(std=0.06)
             for matrix in (query, key):
                 matrix.copy_(alike + torch.empty_like(alike).normal_(std=0.02))

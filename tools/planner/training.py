@@ -39,7 +39,7 @@ class Encoder:
     def __init__(self, tokenizer: Tokenizer, template: PromptTemplate) -> None:
         self.tokenizer = tokenizer
         self.template = template
-        self.end = tokenizer.token_to_id(END)
+        self.end = tokenizer.get_vocab()[END]
         self._prefixes: dict[tuple[str, ...], list[int]] = {}
 
     def prefix(self, skills: SkillSet) -> list[int]:
@@ -132,6 +132,7 @@ class Trainer:
             self._sums[-2] += int(wanted.sum())
             self._sums[-1] += loss.item()
             for weight, parameter in zip(self.weights, self.model.parameters(), strict=True):
+                assert weight.grad is not None and parameter.grad is not None
                 weight.grad += parameter.grad
                 parameter.grad = None
         if dist.is_initialized():
