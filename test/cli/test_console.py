@@ -11,7 +11,7 @@ from timely_llm.bench import runner as bench_runs
 from timely_llm.cli import demo_run, replay
 from timely_llm.cli.console import plain_console
 from timely_llm.cli.tables import live_table, robots_table
-from timely_llm.live.plans import Board
+from timely_llm.live.fleet_state import FleetState
 from timely_llm.protocols.messages import PlanGoal, RobotInfo
 
 ODD = ["l('[cat]')", "l('[/b]')", "l(':cat:')"]
@@ -25,10 +25,9 @@ def printed(*shown) -> str:
 
 @pytest.mark.parametrize("call", ODD)
 def test_the_live_table_shows_a_call_as_it_is(call):
-    board = Board(("d1",))
-    board.sent("p", PlanGoal("d1", "say [/b]"))
-    board.of("d1")[0].call = call
-    assert f": {call}" in printed(live_table(board, 1.0, "[/b]", 160))
+    fleet = FleetState()
+    fleet.sent("p", PlanGoal("d1", "say [/b]"), 0.0).call = call
+    assert f": {call}" in printed(live_table(fleet, ("d1",), 1.0, "[/b]", 160))
 
 
 def test_the_list_of_robots_shows_what_they_say_of_themselves():

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from timely_llm.live.address import Address
-from timely_llm.live.page import Page
-from timely_llm.live.server import Bounds, Sources, WebServer
+from timely_llm.live.server import Bounds, Page, Sources, WebServer
 
 LIMIT = 30.0  # s; nothing here takes that long, unless it never comes
 PLAN = "5" * 32

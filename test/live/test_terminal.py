@@ -9,16 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from boards import P1, P2, P3, P4, ROBOTS, accepted, busy, ended, reports
+from fleets import P1, P2, P3, P4, ROBOTS, accepted, busy, ended, reports
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from timely_llm.live.board import FleetBoard
-from timely_llm.live.terminal import TopApp
+from timely_llm.live.fleet_state import FleetState
+from timely_llm.live.terminal import Confirm, Detail, Rows, TopApp
 from timely_llm.live.terminal_text import plan_text, segments_text
-from timely_llm.live.terminal_widgets import Confirm, Detail, Rows
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import ExecutionState, PlanResult
 
@@ -26,7 +25,7 @@ from timely_llm.protocols.messages import ExecutionState, PlanResult
 class BoardFeed:
     """A board at a time of the test's own; keeps what it is asked to stop."""
 
-    def __init__(self, board: FleetBoard, now: float = 10.0) -> None:
+    def __init__(self, board: FleetState, now: float = 10.0) -> None:
         self.board, self.now = board, now
         self.stops: list[str] = []
         self.answer = ("stopped: drone_1", True)
@@ -40,15 +39,15 @@ class BoardFeed:
     def detail(self, plan_id: str) -> dict[str, Any] | None:
         return detail(self.board, plan_id, self.now)
 
-    def stop_robots(self, robot_id: str, told: Callable[[str, bool], object]) -> None:
+    def stop_robots(self, robot_id: str, answer: Callable[[str, bool], object]) -> None:
         self.stops.append(robot_id)
-        told(*self.answer)
+        answer(*self.answer)
 
 
 Act = Callable[[TopApp, Pilot, BoardFeed], Awaitable[None]]
 
 
-def drive(act: Act, board: FleetBoard | None = None, size: tuple[int, int] = (160, 40)) -> TopApp:
+def drive(act: Act, board: FleetState | None = None, size: tuple[int, int] = (160, 40)) -> TopApp:
     """Run the app on a board, do something with it, and quit."""
     feed = BoardFeed(busy() if board is None else board)
     app = TopApp(feed, "fleet_a", period=None)
@@ -108,7 +107,7 @@ def test_an_empty_fleet_says_so() -> None:
         await pilot.press("enter", "s", "tab", "enter")
         assert len(app.screen_stack) == 1
 
-    drive(act, FleetBoard())
+    drive(act, FleetState())
 
 
 def test_the_screen_follows_the_board() -> None:

@@ -78,9 +78,9 @@ def demo(
     )
     _check_names(policy, pace)
     check_writable({"--json": json_file})
-    for name in {policy, BASELINE} if record is not None else ():
-        if (record / name).exists():
-            raise typer.BadParameter(f"{record / name} is there already", param_hint="--record")
+    for bag in (record / policy, record / BASELINE) if record is not None else ():
+        if bag.exists():
+            raise typer.BadParameter(f"{bag} is there already", param_hint="--record")
     with Interrupt() as interrupt:
         raise typer.Exit(run_demo(options, plain_console(LOG_WIDTH), interrupt))
 

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -19,10 +20,10 @@ from timely_llm.cli.fleet_file import Fleet, Value, parameters_of
 from timely_llm.cli.local_fleet import LocalFleet, child_environment, claim_domain, environment
 from timely_llm.cli.script_file import Instruction, Script
 from timely_llm.cli.tables import comparison_table, summary_table, title_of
-from timely_llm.live.plans import Board
-from timely_llm.live.summary import EngineName, RunReport, report_json
-from timely_llm.protocols.messages import PlanEvent
-from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
+from timely_llm.live.fleet_state import MISSED, FleetState, PlanTrack
+from timely_llm.live.summary import EngineName, PlanRecord, RunReport, report_json
+from timely_llm.protocols.messages import Execution, PlanEvent
+from timely_llm.ros.client import PlannerClient, PlannerError, PlannerState, PlanRequest
 from timely_llm.system.processes import Interrupt, Interrupted, ProcessGroup
 
 BASELINE = "vllm"
@@ -99,8 +100,8 @@ def _show(
     if len(reports) > 1:
         console.print(comparison_table(reports))
     if options.json_file is not None:
-        report = report_json(reports[0], reports[1] if len(reports) > 1 else None)
-        options.json_file.write_text(json.dumps(report, indent=2) + "\n")
+        whole = report_json(reports[0], reports[1] if len(reports) > 1 else None)
+        options.json_file.write_text(json.dumps(whole, indent=2) + "\n")
         console.print(f"report: {options.json_file}")
     for problem in problems:
         console.print(Text.assemble(("problem", "red"), f": {problem}"))
@@ -130,52 +131,56 @@ def _fly(
             if recorder is not None:
                 processes.wait_recorded(recorder, client, interrupt.check)
             console.print(f"all are ready after {time.monotonic() - begun:.1f} s")
-            return _play(options, client, lambda: (interrupt.check(), processes.check()), console)
+
+            def check() -> None:
+                interrupt.check()
+                processes.check()
+
+            return _play(options, client, check, console)
         except Interrupted:
             console.print("interrupted: ending all processes (Ctrl-C again kills them at once)")
             raise
 
 
 def _play(
-    options: DemoOptions, client: PlannerClient, check: Callable[[], object], console: Console
+    options: DemoOptions, client: PlannerClient, check: Callable[[], None], console: Console
 ) -> tuple[RunReport, list[str]]:
-    state = client.state
-    board = Board(options.fleet.ids)
-    with open_display(console, board, title_of(state.policy, state.pace, state.model)) as display:
-        player = Player(options, client, board, display)
+    state, fleet = _state(client), FleetState()
+    title = title_of(state.policy, state.pace, state.model)
+    with open_display(console, fleet, options.fleet.ids, title) as display:
+        player = Player(options, client, fleet, display)
         player.play(check)
-    state = client.state
+    state = _state(client)
     engine = EngineName.of(state.engine, state.model)
     pace = state.pace or "none"
-    report = RunReport(state.policy, pace, engine, board.records(), state.recomputed)
+    report = RunReport(state.policy, pace, engine, player.records(), state.recomputed)
     return report, player.problems()
 
 
+def _state(client: PlannerClient) -> PlannerState:
+    assert client.state is not None, "it was heard when it became ready"
+    return client.state
+
+
 class Player:
-    """Sends a script's instructions on time and follows what becomes of them."""
+    """Sends a script's instructions on time and follows what becomes of them in ``fleet``."""
 
     def __init__(
-        self, options: DemoOptions, client: PlannerClient, board: Board, display: Display
+        self, options: DemoOptions, client: PlannerClient, fleet: FleetState, display: Display
     ) -> None:
-        self.script, self.client, self.board, self.display = (
-            options.script, client, board, display,
-        )  # fmt: skip
-        self.requests: list[tuple[Instruction, PlanRequest]] = []
+        self.script, self.client = options.script, client
+        self.fleet, self.display = fleet, display
+        self.sent: list[tuple[Instruction, PlanRequest, PlanTrack]] = []
         self._start = 0.0
         client.watch_events(self._event)
         for robot in options.fleet.robots:
-            client.watch_execution(
-                robot.namespace,
-                lambda report, robot_id=robot.robot_id: board.execution(
-                    robot_id, report, self.now()
-                ),
-            )
+            client.watch_execution(robot.namespace, partial(self._execution, robot.robot_id))
 
     def now(self) -> float:
         """s since the script began."""
         return time.monotonic() - self._start
 
-    def play(self, check: Callable[[], object]) -> None:
+    def play(self, check: Callable[[], None]) -> None:
         """Play the script until every goal has its result, or patience ends."""
         self._start = time.monotonic()
         pending = list(self.script.instructions)
@@ -186,15 +191,22 @@ class Player:
                 self._send(pending.pop(0))
             self._cancel_due()
             self.client.spin()
-            self._collect()
             self.display.tick(self.now())
         self.client.wait(lambda: False, LATE_NEWS, check)
         self.display.tick(self.now())
 
+    def records(self) -> tuple[PlanRecord, ...]:
+        """All goals that have their result, in the order they were sent."""
+        return tuple(
+            PlanRecord(plan.goal, request.result, tuple(plan.segments))
+            for _, request, plan in self.sent
+            if request.result is not None
+        )
+
     def problems(self) -> list[str]:
         """What went other than the script expects, in words."""
         faults = []
-        for item, request in self.requests:
+        for item, request, plan in self.sent:
             where = f"{item.goal.robot_id}: {item.goal.instruction!r}"
             if request.result is None:
                 faults.append(f"{where} has no result")
@@ -202,33 +214,29 @@ class Player:
                 code, words = request.result.error_code.name, request.result.error_msg
                 expected = " or ".join(code.name for code in item.expect)
                 faults.append(f"{where} ended with {code} ({words}), expected {expected}")
-            elif request.result.num_segments != len(self.board.plans[request.plan_id].segments):
+            elif request.result.num_segments != len(plan.segments) or MISSED in plan.segments:
                 faults.append(f"{where}: the planner's events of it are incomplete")
         return faults
 
     def _all_ended(self) -> bool:
-        return all(request.ended for _, request in self.requests)
+        return all(request.ended for _, request, _ in self.sent)
 
     def _send(self, item: Instruction) -> None:
         request = self.client.send(item.goal)
-        self.board.sent(request.plan_id, item.goal)
-        self.requests.append((item, request))
+        plan = self.fleet.sent(request.plan_id, item.goal, self.now())
+        self.sent.append((item, request, plan))
         self.display.sent(item, self.now())
 
     def _cancel_due(self) -> None:
-        for item, request in self.requests:
-            if (
-                not request.cancel_requested
-                and not request.ended
-                and self.now() >= item.at + item.cancel_after
-            ):
+        for item, request, _ in self.sent:
+            due = self.now() >= item.at + item.cancel_after
+            if due and not request.cancel_requested and not request.ended:
                 request.cancel()
 
-    def _collect(self) -> None:
-        for _, request in self.requests:
-            if request.result is not None and self.board.plans[request.plan_id].result is None:
-                self.board.ended(request.plan_id, request.result)
-
     def _event(self, event: PlanEvent) -> None:
-        self.board.event(event, self.now())
+        if any(request.plan_id == event.plan_id for _, request, _ in self.sent):
+            self.fleet.follow_event(event, self.now())
         self.display.event(event, self.now())
+
+    def _execution(self, robot_id: str, report: Execution) -> None:
+        self.fleet.follow_execution(robot_id, report, self.now())

@@ -9,13 +9,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from timely_llm.live.plans import Board, LivePlan
+from timely_llm.live.fleet_state import FleetState, urgency_word
 from timely_llm.live.summary import PlanRecord, RunReport, Spread, Totals
-from timely_llm.live.terminal_text import seconds
+from timely_llm.live.terminal_text import colour_of, plan_text, seconds
+from timely_llm.live.view import plan_view, state_word
 from timely_llm.protocols.messages import RobotInfo
 from timely_llm.protocols.utility import Urgency
 
-_STYLES = {Urgency.CRITICAL: "bold red", Urgency.URGENT: "red"}
 _LIVE_REST = 76  # characters of a live table's row without the plan
 _SUMMARY_REST = 94  # characters of a summary's row without the instruction
 
@@ -39,8 +39,10 @@ def _titled(title: str, table: Table) -> Group:
     return Group(Text(title, style="bold"), table)
 
 
-def live_table(board: Board, now: float, title: str, width: int) -> Group:
-    """One row for each robot; ``now`` in s, ``width`` of the screen in characters."""
+def live_table(
+    fleet: FleetState, robots: Sequence[str], now: float, title: str, width: int
+) -> Group:
+    """One row for each of ``robots``; ``now`` in s, ``width`` of the screen in characters."""
     plan_width = max(12, width - _LIVE_REST)
     table = _table()
     table.add_column("robot", width=9, no_wrap=True)
@@ -49,37 +51,25 @@ def live_table(board: Board, now: float, title: str, width: int) -> Group:
     table.add_column("segment running", width=18, no_wrap=True)
     table.add_column("waiting", justify="right", width=8, no_wrap=True)
     table.add_column("state", width=16, no_wrap=True)
-    for robot_id in board.robots:
-        plan, queued = board.of(robot_id)
+    for robot_id in robots:
+        plan, queued = fleet.current(robot_id)
         if plan is None:
             table.add_row(robot_id, "", "", "", "", "no plan yet")
             continue
-        urgency = plan.goal.urgency
         table.add_row(
             robot_id,
-            Text(urgency.name.lower(), style=_STYLES.get(urgency, "")),
-            _plan_text(plan, plan_width),
+            _urgency(plan.goal.urgency),
+            plan_text(plan_view(plan, now, len(plan.segments)), plan_width),
             Text(f"{plan.segment}: {plan.call}" if plan.call else ""),
-            f"{plan.waiting(now):.2f} s",
-            _state(plan) + (f" (+{queued})" if queued else ""),
+            seconds(plan.waiting(now)),
+            state_word(plan) + (f" (+{queued})" if queued else ""),
         )
     return _titled(title, table)
 
 
-def _state(plan: LivePlan) -> str:
-    if plan.result is not None and plan.result.error_code:
-        return plan.result.error_code.name.lower()
-    return "done" if plan.over else plan.state
-
-
-def _plan_text(plan: LivePlan, width: int) -> Text:
-    """The end of what is written, with the segment that runs in bold."""
-    text = Text()
-    for index, segment in enumerate(plan.segments):
-        running = plan.call and index == plan.segment
-        text.append(segment, style="bold green" if running else "")
-    over = len(text) - width
-    return Text("…") + text[over + 1 :] if over > 0 else text
+def _urgency(urgency: Urgency) -> Text:
+    word = urgency_word(urgency)
+    return Text(word, style=colour_of(word))
 
 
 def summary_table(report: RunReport, width: int) -> Group:
@@ -96,16 +86,16 @@ def summary_table(report: RunReport, width: int) -> Group:
     table.add_column("result", no_wrap=True, min_width=10)
     for row in report.records:
         table.add_row(
-            row.robot_id,
-            Text(row.urgency.name.lower(), style=_STYLES.get(row.urgency, "")),
-            Text(row.instruction, overflow="ellipsis"),
+            row.goal.robot_id,
+            _urgency(row.urgency),
+            Text(row.goal.instruction, overflow="ellipsis"),
             *_figures(row)[: len(figures)],
-            "ok" if row.succeeded else row.error_code.name,
+            "ok" if row.succeeded else row.result.error_code.name,
         )
     total = report.totals
     table.add_section()
     sums = (
-        seconds(total.response and total.response.mean),
+        seconds(total.response_s.mean if total.response_s else None),
         seconds(total.waiting_s),
         f"{total.utility:.2f}",
         seconds(total.execution_s),
@@ -121,12 +111,13 @@ _FIGURES = ("response", "waiting", "utility", "execution", "tokens", "segments")
 
 
 def _figures(row: PlanRecord) -> tuple[str, ...]:
+    result = row.result
     return (
         seconds(row.response_s),
-        seconds(row.waiting_s),
-        f"{row.utility:.2f}",
-        seconds(row.execution_s),
-        str(row.generated_tokens),
+        seconds(result.waiting_time),
+        f"{result.utility:.2f}",
+        seconds(result.execution_time),
+        str(result.generated_tokens),
         str(len(row.segments)),
     )
 
@@ -148,10 +139,10 @@ def comparison_table(reports: Sequence[RunReport]) -> Group:
 
 def _comparison_rows(columns: Sequence[Totals]) -> list[tuple[str, list[str]]]:
     def spread(values: Sequence[Spread | None], name: str) -> list[str]:
-        return [seconds(value and getattr(value, name)) for value in values]
+        return [seconds(getattr(value, name) if value else None) for value in values]
 
-    response = [t.response for t in columns]
-    urgent = [t.urgent_response for t in columns]
+    response = [t.response_s for t in columns]
+    urgent = [t.urgent_response_s for t in columns]
     return [
         ("plans that succeeded", [f"{t.succeeded} of {t.plans}" for t in columns]),
         ("response, mean", spread(response, "mean")),

@@ -1,2 +1,2 @@
-"""The live view of a running fleet: what is known (board), what is shown of it (view), its figures
-for Prometheus (metrics) and the web page (page, server)."""
+"""The live view of a running fleet: its state, followed from messages (fleet_state), and the views
+on it: as JSON (view), on a terminal, on a web page (server), for Prometheus (metrics), in sums."""

@@ -27,12 +27,12 @@ class Address:
         ``AddressError`` says what is wrong."""
         text = text.strip()
         match = _PARTS.fullmatch(f":{text}" if text.isdecimal() else text)
-        host = (match["six"] or match["host"] or LOOPBACK) if match else ""
         port = match["port"] if match else None
-        if port is None or not (port.isascii() and port.isdecimal()):
+        if match is None or port is None or not (port.isascii() and port.isdecimal()):
             raise AddressError(f"{text!r}: must be HOST:PORT, such as {LOOPBACK}:8088")
         if int(port) > 65535:
             raise AddressError(f"{text!r}: port {port} must be at most 65535")
+        host = match["six"] or match["host"] or LOOPBACK
         if match["six"] is not None and _ip(host) is None:
             raise AddressError(f"{text!r}: {host!r} is no IPv6 address")
         return cls(host, int(port))

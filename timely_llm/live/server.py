@@ -1,11 +1,13 @@
-"""The web page's server: reads only, in threads of its own, and in bounds.
+"""The web page and its server: reads only, in threads of its own, and in bounds.
 
-It knows neither boards nor robots: what it serves comes out of the functions of ``Sources``.
+It knows neither plans nor robots: what it serves comes out of the functions of ``Sources``.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import http.server
 import re
 import socket
@@ -15,12 +17,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from timely_llm.live.address import Address, host_allowed
-from timely_llm.live.page import Page
 
+_INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 _PLAN = re.compile(r"/plan/([0-9a-f]{32})")
 _SAFE = {
     "Cache-Control": "no-store",
@@ -31,6 +35,31 @@ _SAFE = {
 }
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page's bytes, and its Content-Security-Policy: its own script and style by their hash,
+    data from where it came from, nothing else."""
+
+    body: bytes
+    policy: str
+
+    @classmethod
+    def of(cls, text: str) -> Page:
+        hashes: dict[str, list[str]] = {"script": [], "style": []}
+        for kind, content in _INLINE.findall(text):
+            digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+            hashes[kind].append(f"'sha256-{digest}'")
+        rules = ["default-src 'none'", "connect-src 'self'", "img-src data:", "base-uri 'none'"]
+        rules += ["form-action 'none'", "frame-ancestors 'none'"]
+        rules += [f"{kind}-src {' '.join(found)}" for kind, found in hashes.items() if found]
+        return cls(text.encode(), "; ".join(rules))
+
+    @classmethod
+    def bundled(cls) -> Page:
+        """The page that comes with the package."""
+        return cls.of(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +109,9 @@ class Stream:
         with self._changed:
             self._changed.notify_all()
 
+    def _news(self, seen: int) -> bool:
+        return self._version != seen or self._closed.is_set()
+
     def watch(self, send: Callable[[bytes], object]) -> None:
         """Send the newest picture again and again, until ``send`` raises or the stream closes;
         whoever is slow misses pictures."""
@@ -90,10 +122,7 @@ class Stream:
             seen = 0
             while not self._closed.is_set():
                 with self._changed:
-                    self._changed.wait_for(
-                        lambda seen=seen: self._version != seen or self._closed.is_set(),
-                        self._bounds.quiet,
-                    )
+                    self._changed.wait_for(partial(self._news, seen), self._bounds.quiet)
                     news = self._picture if self._version != seen else b"event: quiet\ndata:\n\n"
                     seen = self._version
                 send(news)
@@ -109,8 +138,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server_version, sys_version = "timely-llm", ""
 
     def setup(self) -> None:
-        self.timeout = self.server.bounds.slow
         super().setup()
+        self.connection.settimeout(self.server.bounds.slow)
 
     def do_GET(self) -> None:
         self.server.request_read(self.connection)

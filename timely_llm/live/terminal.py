@@ -1,17 +1,28 @@
-"""The terminal view of ``timely-llm top``. What it shows comes from a feed (``live/view.py``)."""
+"""The terminal view of ``timely-llm top``: tables that follow the fleet, a question, one plan. What
+it shows comes from a feed of pictures (``live/view.py``), as text of ``live/terminal_text.py``."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.coordinate import Coordinate
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Label, Static
 
-from timely_llm.live.terminal_text import colour_of, engine_text, plan_text, planner_text, seconds
-from timely_llm.live.terminal_widgets import Confirm, Detail, Feed, Rows
+from timely_llm.live.terminal_text import (
+    colour_of,
+    detail_text,
+    engine_text,
+    plan_text,
+    planner_text,
+    seconds,
+)
 
 PERIOD = 0.25  # s between two pictures
 #: Columns and their widths; 0: an equal share of what is left.
@@ -24,6 +35,138 @@ _RESULTS = {
     "robot": 10, "urgency": 10, "result": 16, "utility": 7, "response": 8, "waiting": 8,
     "instruction": 0, "in words": 0,
 }  # fmt: skip
+READABLE = 18  # characters that an elastic column should have at least
+#: Columns that are left out where that is not to be had, the first ones first.
+_SPARE = ("instruction", "urgency", "response", "since", "work left", "utility")
+
+
+class Feed(Protocol):
+    """Where the pictures come from."""
+
+    def view(self) -> dict[str, Any]:
+        """The picture of this moment."""
+        ...
+
+    def detail(self, plan_id: str) -> dict[str, Any] | None:
+        """All of one plan, None where it is not known any more."""
+        ...
+
+    def stop_robots(self, robot_id: str, answer: Callable[[str, bool], object]) -> None:
+        """Stop a robot, or all with an empty id. Returns at once; ``answer`` is called later, from
+        any thread, with words and whether it was done."""
+        ...
+
+
+class Rows(DataTable[Text]):
+    """A table whose rows are followed by key; ``plan_ids`` are those of the rows."""
+
+    BINDINGS: ClassVar = [
+        Binding("enter", "select_cursor", "Details"),
+        Binding("tab", "app.focus_next", "Next table"),
+    ]
+
+    def __init__(self, columns: dict[str, int], **arguments: Any) -> None:
+        super().__init__(
+            cursor_type="row",
+            cursor_foreground_priority="renderable",
+            zebra_stripes=True,
+            **arguments,
+        )
+        self._widths = columns
+        self.plan_ids: list[str | None] = []
+        self.robot_ids: list[str] = []
+        self._keys: list[str] = []
+        self._cells: list[tuple[Text, ...]] = []
+        self._made_for = 0
+
+    def fit(self, width: int) -> tuple[dict[str, int], int]:
+        """The columns that are shown on a screen of ``width``, and how wide an elastic one is."""
+        columns = dict(self._widths)
+        for spare in ("", *_SPARE):
+            if len([n for name, n in columns.items() if n == 0 and name != spare]) > 0:
+                columns.pop(spare, None)
+            elastic = sum(n == 0 for n in columns.values())
+            share = (width - sum(columns.values()) - 2 * len(columns) - 2) // elastic
+            if share >= READABLE:
+                break
+        return columns, max(READABLE, share)
+
+    def follow(self, keys: Sequence[str], cells: Sequence[tuple[Text, ...]], width: int) -> None:
+        """Show these rows; the cursor stays with the row it is at."""
+        columns, share = self.fit(width)
+        if width != self._made_for:
+            self._made_for, self._keys = width, []
+            self.clear(columns=True)
+            for name, fixed in columns.items():
+                self.add_column(name, width=fixed or share)
+        shown = [name in columns for name in self._widths]
+        cells = [tuple(itertools.compress(row, shown)) for row in cells]
+        if list(keys) != self._keys:
+            at = self._keys[self.cursor_row] if self.cursor_row < len(self._keys) else ""
+            self.clear()
+            for row in cells:
+                self.add_row(*row)
+            if at in keys:
+                self.move_cursor(row=list(keys).index(at), animate=False)
+        else:
+            for number, (old, new) in enumerate(zip(self._cells, cells, strict=True)):
+                for column, (before, after) in enumerate(zip(old, new, strict=True)):
+                    if before != after or before.spans != after.spans:
+                        self.update_cell_at(Coordinate(number, column), after)
+        self._keys, self._cells = list(keys), list(cells)
+
+    def follow_plans(
+        self, plans: Sequence[dict[str, Any]], cells: Sequence[tuple[Text, ...]], width: int
+    ) -> None:
+        """Show one row for each plan; nothing where there is none."""
+        keys = [plan["plan_id"] for plan in plans]
+        self.plan_ids, self.robot_ids = [*keys], [plan["robot"] for plan in plans]
+        self.follow(keys, cells, width)
+        self.display = bool(plans)
+
+
+class Confirm(ModalScreen[bool]):
+    """A question; the key that asked it also answers it with yes."""
+
+    def __init__(self, question: str, key: str) -> None:
+        super().__init__()
+        self._question, self._key = question, key
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Label(self._question, markup=False)
+            yield Label(f"[b]{self._key}[/], y, Enter: stop     n, Escape: leave it")
+
+    def on_key(self, event: Any) -> None:
+        event.stop()
+        if event.key in (self._key, "y", "enter"):
+            self.dismiss(True)
+        elif event.key in ("n", "escape", "q"):
+            self.dismiss(False)
+
+
+class Detail(ModalScreen[None]):
+    """One plan, as long as it is known."""
+
+    BINDINGS: ClassVar = [Binding("escape,enter,q", "dismiss", "Close")]
+
+    def __init__(self, feed: Feed, plan_id: str) -> None:
+        super().__init__()
+        self._feed, self._plan_id = feed, plan_id
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(id="detail")
+            yield Label("Escape: close")
+
+    def on_mount(self) -> None:
+        self.follow()
+
+    def follow(self) -> None:
+        """Show what is known now."""
+        shown = self._feed.detail(self._plan_id)
+        if shown is not None:
+            self.query_one("#detail", Static).update(detail_text(shown))
 
 
 class TopApp(App[None]):
@@ -114,8 +257,6 @@ class TopApp(App[None]):
 
     def _show_goals(self, goals: list[dict[str, Any]], length: int) -> None:
         rows = self._rows("queue")
-        rows.plan_ids = [goal["plan_id"] for goal in goals]
-        rows.robot_ids = [goal["robot"] for goal in goals]
         cells = [
             (
                 Text(goal["robot"]),
@@ -126,17 +267,12 @@ class TopApp(App[None]):
             )
             for goal in goals
         ]
-        rows.follow(rows.plan_ids, cells, self.size.width)
-        rows.display = bool(goals)
+        rows.follow_plans(goals, cells, self.size.width)
         self._title("queue", f"Goals that wait: {length or 'none'}")
 
     def _show_results(self, results: list[dict[str, Any]], totals: dict[str, Any]) -> None:
         rows = self._rows("results")
-        rows.plan_ids = [result["plan_id"] for result in results]
-        rows.robot_ids = [result["robot"] for result in results]
-        cells = [_result_cells(result) for result in results]
-        rows.follow(rows.plan_ids, cells, self.size.width)
-        rows.display = bool(results)
+        rows.follow_plans(results, [_result_cells(result) for result in results], self.size.width)
         text = "Last results: none yet"
         if totals["plans"]:
             text = (
@@ -178,11 +314,11 @@ class TopApp(App[None]):
     def _ask_stop(self, robot_id: str, question: str, key: str) -> None:
         def answered(yes: bool | None) -> None:
             if yes:
-                self._feed.stop_robots(robot_id, self._told)
+                self._feed.stop_robots(robot_id, self._answer)
 
         self.push_screen(Confirm(question, key), answered)
 
-    def _told(self, words: str, done: bool) -> None:
+    def _answer(self, words: str, done: bool) -> None:
         """The answer to a stop; from any thread."""
         severity = "information" if done else "error"
         self.call_later(self.notify, words, severity=severity, timeout=8, markup=False)

@@ -6,14 +6,15 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from timely_llm.live.board import FleetBoard
+from timely_llm.live.fleet_state import FleetState
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus, RobotInfo
 from timely_llm.ros.client import PlannerClient, PlannerError
 
-Told = Callable[[str, bool], object]  # words, and whether it was done
+Answer = Callable[[str, bool], object]  # words, and whether it was done
 
 
 class FleetFeed(threading.Thread):
@@ -26,9 +27,9 @@ class FleetFeed(threading.Thread):
         super().__init__(name="fleet", daemon=True)
         self._namespace = namespace
         self.topic = "/".join(("", *filter(None, namespace.split("/")), "planner_status"))
-        self._board, self._lock = FleetBoard(), threading.Lock()
+        self._fleet, self._lock = FleetState(), threading.Lock()
         self._heard = threading.Condition(self._lock)
-        self._stops: queue.SimpleQueue[tuple[str, Told]] = queue.SimpleQueue()
+        self._stops: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._error: Exception | None = None
         self._robot_in: dict[str, str] = {}  # robot id by namespace
@@ -43,25 +44,25 @@ class FleetFeed(threading.Thread):
         """The picture of this moment (``live/view.py``)."""
         with self._lock:
             self._check()
-            return view(self._board, time.monotonic())
+            return view(self._fleet, time.monotonic())
 
     def detail(self, plan_id: str) -> dict[str, Any] | None:
         """All of one plan, None where it is not known any more."""
         with self._lock:
             self._check()
-            return detail(self._board, plan_id, time.monotonic())
+            return detail(self._fleet, plan_id, time.monotonic())
 
-    def stop_robots(self, robot_id: str, told: Told) -> None:
-        """Stop a robot, or all with an empty id. Returns at once; ``told`` is called later, in
+    def stop_robots(self, robot_id: str, answer: Answer) -> None:
+        """Stop a robot, or all with an empty id. Returns at once; ``answer`` is called later, in
         the feed's thread."""
-        self._stops.put((robot_id, told))
+        self._stops.put((robot_id, answer))
 
     def wait_whole(self, timeout: float) -> bool:
         """Wait until the planner and all of its robots are known; whether they are."""
 
         def whole() -> bool:
-            status = self._board.status
-            known = status is not None and len(self._board.robots) >= status.robots
+            status = self._fleet.status
+            known = status is not None and len(self._fleet.robots) >= status.robots
             return known or self._error is not None
 
         with self._heard:
@@ -92,16 +93,16 @@ class FleetFeed(threading.Thread):
 
     def _status(self, status: PlannerStatus) -> None:
         with self._heard:
-            self._board.follow_status(status, time.monotonic())
+            self._fleet.follow_status(status, time.monotonic())
             self._heard.notify_all()
 
     def _event(self, event: PlanEvent) -> None:
         with self._lock:
-            self._board.follow_event(event, time.monotonic())
+            self._fleet.follow_event(event, time.monotonic())
 
     def _robots(self, robots: tuple[RobotInfo, ...]) -> None:
         with self._heard:
-            self._board.follow_robots(robots)
+            self._fleet.follow_robots(robots)
             self._heard.notify_all()
         self._robot_in = {robot.robot_namespace: robot.robot_id for robot in robots}
 
@@ -109,22 +110,22 @@ class FleetFeed(threading.Thread):
         robot_id = self._robot_in.get(namespace)
         if robot_id is not None:
             with self._lock:
-                self._board.follow_execution(robot_id, report, time.monotonic())
+                self._fleet.follow_execution(robot_id, report, time.monotonic())
 
     def _watch_robots(self, client: PlannerClient) -> None:
         for name in self._robot_in.keys() - self._watched:
             self._watched.add(name)
-            client.watch_execution(name, lambda report, name=name: self._execution(name, report))
+            client.watch_execution(name, partial(self._execution, name))
 
     def _stop_robots(self, client: PlannerClient) -> None:
         while True:
             try:
-                robot_id, told = self._stops.get_nowait()
+                robot_id, answer = self._stops.get_nowait()
             except queue.Empty:
                 return
             try:
                 stopped = client.stop(robot_id)
             except PlannerError as error:
-                told(str(error), False)
+                answer(str(error), False)
             else:
-                told(f"stopped: {', '.join(stopped) or 'there is no robot'}", True)
+                answer(f"stopped: {', '.join(stopped) or 'there is no robot'}", True)

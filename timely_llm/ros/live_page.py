@@ -1,5 +1,5 @@
-"""The planner's web page: what the node publishes and hears goes onto a board as well, and a
-server shows that. Nothing of this runs in the engine's thread."""
+"""The planner's web page: the state of the fleet is followed from what the node publishes
+and hears, and a server shows it. Nothing of this runs in the engine's thread."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from timely_llm.live.address import Address, AddressError
-from timely_llm.live.board import FleetBoard
-from timely_llm.live.page import Page
-from timely_llm.live.server import Sources, WebServer
+from timely_llm.live.fleet_state import FleetState
+from timely_llm.live.server import Page, Sources, WebServer
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus, RobotInfo
 from timely_llm.ros.declare import ParameterError
 
 
 class LivePage:
-    """A board that the executor's thread writes and the server's threads read."""
+    """The state of the fleet: the executor's thread writes it, the server's threads read it."""
 
     def __init__(self, address: Address, log: Callable[[str], object]) -> None:
-        self._board, self._lock = FleetBoard(), threading.Lock()
+        self._fleet, self._lock = FleetState(), threading.Lock()
         sources = Sources(Page.bundled(), self._view, self._plan, self._metrics)
         self.server = WebServer(address, sources, log)
         self.server.start()
@@ -38,37 +37,37 @@ class LivePage:
 
     def status(self, status: PlannerStatus) -> None:
         with self._lock:
-            self._board.follow_status(status, time.monotonic())
+            self._fleet.follow_status(status, time.monotonic())
 
     def robots(self, robots: tuple[RobotInfo, ...]) -> None:
         with self._lock:
-            self._board.follow_robots(robots)
+            self._fleet.follow_robots(robots)
 
     def event(self, event: PlanEvent) -> None:
         with self._lock:
-            self._board.follow_event(event, time.monotonic())
+            self._fleet.follow_event(event, time.monotonic())
 
     def execution(self, robot_id: str, report: Execution) -> None:
         with self._lock:
-            self._board.follow_execution(robot_id, report, time.monotonic())
+            self._fleet.follow_execution(robot_id, report, time.monotonic())
 
     # What is shown.
 
     def _view(self) -> bytes:
         with self._lock:
-            shown = view(self._board, time.monotonic())
+            shown = view(self._fleet, time.monotonic())
         return _json(shown)
 
     def _plan(self, plan_id: str) -> bytes | None:
         with self._lock:
-            shown = detail(self._board, plan_id, time.monotonic())
+            shown = detail(self._fleet, plan_id, time.monotonic())
         return None if shown is None else _json(shown)
 
     def _metrics(self) -> bytes:
         from timely_llm.live.metrics import exposition
 
         with self._lock:
-            return exposition(self._board, time.monotonic())
+            return exposition(self._fleet, time.monotonic())
 
 
 class NoPage:

@@ -1,16 +1,14 @@
-"""What a board makes of messages, and what is shown of it: exact, on a clock of the test's own."""
+"""The state of a fleet after messages, and what is shown of it: exact, on the test's own clock."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
-from boards import P1, P2, P3, P4, ROBOTS, STATUS, accepted, busy, ended, event, reports, segment
+from fleets import P1, P2, P3, P4, ROBOTS, STATUS, accepted, busy, ended, event, reports, segment
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client.parser import text_string_to_metric_families
 
-from timely_llm.live.board import KEPT, MISSED, FleetBoard
+from timely_llm.live.fleet_state import KEPT, MISSED, FleetState
 from timely_llm.live.metrics import exposition
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import (
@@ -23,11 +21,12 @@ from timely_llm.protocols.messages import (
     PlanGoal,
     PlannerStatus,
     PlanResult,
+    SkillCall,
 )
 
 
-def plan_of(board: FleetBoard, robot: str, now: float) -> dict:
-    return next(r for r in view(board, now)["robots"] if r["id"] == robot)["plan"]
+def plan_of(fleet: FleetState, robot: str, now: float) -> dict:
+    return next(r for r in view(fleet, now)["robots"] if r["id"] == robot)["plan"]
 
 
 def states(plan: dict) -> list[tuple[str, str]]:
@@ -35,7 +34,7 @@ def states(plan: dict) -> list[tuple[str, str]]:
 
 
 def test_an_empty_board_says_that_nothing_was_heard() -> None:
-    shown = view(FleetBoard(), 5.0)
+    shown = view(FleetState(), 5.0)
     assert shown["planner"] == {"state": "unheard"}
     assert (shown["robots"], shown["queue"], shown["results"]) == ([], [], [])
     assert shown["totals"]["response_s"] is None
@@ -77,83 +76,83 @@ def test_the_picture_of_a_busy_fleet() -> None:
 
 
 def test_the_detail_of_a_plan() -> None:
-    board = busy()
-    shown = detail(board, P2, 10.0)
+    fleet = busy()
+    shown = detail(fleet, P2, 10.0)
     assert (shown["robot"], shown["state"], shown["over"]) == ("drone_2", "skill_failed", True)
     assert shown["result"]["words"] == "mf(9): out of range"
-    assert "result" not in detail(board, P1, 10.0)
-    assert detail(board, NO_PLAN, 10.0) is None
+    assert "result" not in detail(fleet, P1, 10.0)
+    assert detail(fleet, NO_PLAN, 10.0) is None
 
 
 def test_a_robot_waits_from_the_end_of_a_call_to_the_next() -> None:
-    board = busy()
-    reports(board, P1, "drone_1", ExecutionState.SUCCEEDED, 10.0, segment=1)
-    plan = plan_of(board, "drone_1", 10.5)
+    fleet = busy()
+    reports(fleet, P1, "drone_1", ExecutionState.SUCCEEDED, 10.0, segment=1)
+    plan = plan_of(fleet, "drone_1", 10.5)
     assert (plan["waiting_s"], plan["waits"], plan["call"]) == (2.5, True, "")
     assert states(plan)[1] == (";?s('cat')", "done")
-    reports(board, P1, "drone_1", ExecutionState.STARTED, 11.0, segment=2)
-    assert plan_of(board, "drone_1", 20.0)["waiting_s"] == 3.0
+    reports(fleet, P1, "drone_1", ExecutionState.STARTED, 11.0, segment=2)
+    assert plan_of(fleet, "drone_1", 20.0)["waiting_s"] == 3.0
 
 
 def test_a_robot_with_nothing_to_do_has_no_horizon() -> None:
-    board = busy()
-    reports(board, NO_PLAN, "drone_1", ExecutionState.IDLE, 10.0, total_remaining=0.0)
-    assert view(board, 10.0)["robots"][0]["horizon_s"] is None
+    fleet = busy()
+    reports(fleet, NO_PLAN, "drone_1", ExecutionState.IDLE, 10.0, total_remaining=0.0)
+    assert view(fleet, 10.0)["robots"][0]["horizon_s"] is None
 
 
 def test_a_robots_own_words_stay_until_it_reports_again() -> None:
-    board = busy()
-    reports(board, NO_PLAN, "drone_2", ExecutionState.IDLE, 10.0, error="stopped")
-    assert view(board, 10.0)["robots"][1]["error"] == "stopped"
-    reports(board, NO_PLAN, "drone_2", ExecutionState.IDLE, 10.0)
-    assert view(board, 10.0)["robots"][1]["error"] == ""
+    fleet = busy()
+    reports(fleet, NO_PLAN, "drone_2", ExecutionState.IDLE, 10.0, error="stopped")
+    assert view(fleet, 10.0)["robots"][1]["error"] == "stopped"
+    reports(fleet, NO_PLAN, "drone_2", ExecutionState.IDLE, 10.0)
+    assert view(fleet, 10.0)["robots"][1]["error"] == ""
 
 
 def test_a_plan_that_began_before_we_listened_is_shown_from_there() -> None:
-    board = FleetBoard()
-    board.follow_robots(ROBOTS)
-    segment(board, P1, "drone_1", 3, "mf(10)", 1.0)
-    reports(board, P1, "drone_1", ExecutionState.RUNNING, 1.0, segment=3)
-    plan = plan_of(board, "drone_1", 1.0)
+    fleet = FleetState()
+    fleet.follow_robots(ROBOTS)
+    segment(fleet, P1, "drone_1", 3, "mf(10)", 1.0)
+    reports(fleet, P1, "drone_1", ExecutionState.RUNNING, 1.0, segment=3)
+    plan = plan_of(fleet, "drone_1", 1.0)
     assert plan["instruction"] == MISSED
     assert states(plan) == [(MISSED, "done")] * 3 + [("mf(10)", "running")]
 
 
 def test_of_a_segment_that_comes_again_the_last_one_counts() -> None:
-    board = busy()
-    segment(board, P1, "drone_1", 1, ";mu(20)", 10.0)
-    assert [text for text, _ in states(plan_of(board, "drone_1", 10.0))] == ["tc(90)", ";mu(20)"]
+    fleet = busy()
+    segment(fleet, P1, "drone_1", 1, ";mu(20)", 10.0)
+    assert [text for text, _ in states(plan_of(fleet, "drone_1", 10.0))] == ["tc(90)", ";mu(20)"]
 
 
 def test_a_replan_goes_on_counting_and_the_old_plan_is_seen_to_have_failed() -> None:
-    board = busy()
+    fleet = busy()
     result = PlanResult(P1, ErrorCode.SKILL_FAILED, "s: nothing there")
     replanned = event(P1, "drone_1", PlanEventType.REPLANNED, segment=3, result=result)
-    board.follow_event(replanned, 10.0)
-    plan = plan_of(board, "drone_1", 10.5)
+    fleet.follow_event(replanned, 10.0)
+    plan = plan_of(fleet, "drone_1", 10.5)
     assert (plan["state"], plan["failures"]) == ("replanning", ["s: nothing there"])
     assert (plan["waits"], plan["call"], plan["over"]) == (True, "", False)
-    segment(board, P1, "drone_1", 3, "mu(20)", 11.0)
-    segment(board, P1, "drone_1", 4, ";l()", 11.0)
-    reports(board, P1, "drone_1", ExecutionState.STARTED, 12.0, segment=3)
-    shown = [state for _, state in states(plan_of(board, "drone_1", 12.0))]
+    segment(fleet, P1, "drone_1", 3, "mu(20)", 11.0)
+    segment(fleet, P1, "drone_1", 4, ";l()", 11.0)
+    reports(fleet, P1, "drone_1", ExecutionState.STARTED, 12.0, segment=3)
+    shown = [state for _, state in states(plan_of(fleet, "drone_1", 12.0))]
     assert shown == ["done", "failed", "dropped", "running", "sent"]
-    assert detail(board, P1, 12.0)["failures"] == ["s: nothing there"]
+    assert detail(fleet, P1, 12.0)["failures"] == ["s: nothing there"]
 
 
 def test_the_segment_that_a_plan_failed_in_is_marked() -> None:
-    board = busy()
+    fleet = busy()
     failed = PlanResult(P1, ErrorCode.SKILL_FAILED, "s: nothing there")
-    ended(board, failed, "drone_1", 10.0)
-    shown = states(detail(board, P1, 10.0))
+    ended(fleet, failed, "drone_1", 10.0)
+    shown = states(detail(fleet, P1, 10.0))
     assert [state for _, state in shown] == ["done", "failed", "sent"]
-    assert plan_of(board, "drone_1", 10.0)["plan_id"] == P4  # that is what it does next
+    assert plan_of(fleet, "drone_1", 10.0)["plan_id"] == P4  # that is what it does next
 
 
 def test_another_planner_ends_the_plans_of_the_old_one() -> None:
-    board = busy()
-    board.follow_status(PlannerStatus(instance="cd" * 16), 11.0)
-    shown = view(board, 11.0)
+    fleet = busy()
+    fleet.follow_status(PlannerStatus(instance="cd" * 16), 11.0)
+    shown = view(fleet, 11.0)
     assert shown["queue"] == []
     assert {r["plan_id"]: r["code"] for r in shown["results"]} == {
         P1: "PLANNER_INACTIVE", P4: "PLANNER_INACTIVE", P2: "SKILL_FAILED", P3: "NONE",
@@ -161,10 +160,10 @@ def test_another_planner_ends_the_plans_of_the_old_one() -> None:
 
 
 def test_a_late_event_of_a_plan_that_is_over_changes_nothing() -> None:
-    board = busy()
-    before = view(board, 10.0)
-    board.follow_event(event(P2, "drone_2", PlanEventType.SUSPENDED), 10.0)
-    assert view(board, 10.0) == before
+    fleet = busy()
+    before = view(fleet, 10.0)
+    fleet.follow_event(event(P2, "drone_2", PlanEventType.SUSPENDED), 10.0)
+    assert view(fleet, 10.0) == before
 
 
 def test_a_silent_planner_is_said_to_be_silent() -> None:
@@ -173,18 +172,18 @@ def test_a_silent_planner_is_said_to_be_silent() -> None:
 
 
 def test_tokens_per_second_are_those_of_the_last_five() -> None:
-    board = busy()  # 5 tokens at 7, 8 and 9 s
-    assert [board.tokens_per_second(now) for now in (9.0, 12.0, 13.5, 14.0)] == [3.0, 2.0, 1.0, 0.0]
+    fleet = busy()  # 5 tokens at 7, 8 and 9 s
+    assert [fleet.tokens_per_second(now) for now in (9.0, 12.0, 13.5, 14.0)] == [3.0, 2.0, 1.0, 0.0]
 
 
 def test_a_board_stays_small() -> None:
-    board = FleetBoard()
+    fleet = FleetState()
     for number in range(3 * KEPT):
         plan_id = f"{number:032x}"
-        accepted(board, plan_id, "drone_1", "Go", float(number))
-        ended(board, PlanResult(plan_id), "drone_1", float(number))
-    assert (len(board.live), len(board.over)) == (0, KEPT)
-    assert board.tally.plans == 3 * KEPT
+        accepted(fleet, plan_id, "drone_1", "Go", float(number))
+        ended(fleet, PlanResult(plan_id), "drone_1", float(number))
+    assert (len(fleet.live), len(fleet.over)) == (0, KEPT)
+    assert fleet.counters.results.total() == 3 * KEPT
 
 
 WITH_RESULT = (
@@ -217,43 +216,80 @@ ACTS = st.one_of(
 
 @given(st.lists(ACTS, max_size=30))
 def test_whatever_comes_in_whatever_order_can_be_shown(acts: list) -> None:
-    """Each plan is on the board once, and everything shown is plain JSON."""
-    board = FleetBoard()
+    """Each plan is on the fleet once, and everything shown is plain JSON."""
+    fleet = FleetState()
     for number, act in enumerate(acts):
         now = number / 4
         if isinstance(act, PlanEvent):
-            board.follow_event(act, now)
+            fleet.follow_event(act, now)
         elif isinstance(act, PlannerStatus):
-            board.follow_status(act, now)
+            fleet.follow_status(act, now)
         elif act and isinstance(act[-1], Execution):
-            board.follow_execution(*act, now)
+            fleet.follow_execution(*act, now)
         else:
-            board.follow_robots(act)
-        over = [entry.plan.plan_id for entry in board.over]
-        assert len({*over, *board.live}) == len(over) + len(board.live)
-        shown = view(board, now)
+            fleet.follow_robots(act)
+        over = [plan.plan_id for plan in fleet.over]
+        assert len({*over, *fleet.live}) == len(over) + len(fleet.live)
+        shown = view(fleet, now)
         assert json.loads(json.dumps(shown, allow_nan=False)) == shown
-        assert all(entry.plan.waiting(now) >= 0 for entry in board.live.values())
-        exposition(board, now)
+        assert all(plan.waiting(now) >= 0 for plan in fleet.live.values())
+        exposition(fleet, now)
 
 
-def test_metrics_are_what_prometheus_reads() -> None:
-    text = exposition(busy(), 10.0).decode()
-    samples = {
-        (sample.name.removeprefix("timely_llm_"), *sorted(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-    assert samples["plans", "running"] == 1
-    assert samples["kv_blocks_used",] == 30
-    assert samples["step_time_seconds",] == pytest.approx(0.0215)
-    assert samples["robots", "stopped"] == samples["robots", "silent"] == 1
-    assert samples["robot_horizon_seconds", "drone_1"] == 3.0
-    assert samples["results_total", "SKILL_FAILED", "urgent"] == 1
-    assert samples["results_total", "NONE", "normal"] == 1
-    assert samples["generated_tokens_total",] == 25
-    assert samples["response_seconds_bucket", "0.5"] == 2
-    assert samples["response_seconds_bucket", "0.2"] == 0
-    assert samples["response_seconds_bucket", "30.0"] == samples["response_seconds_count",] == 2
-    assert samples["response_seconds_sum",] == 0.75
-    assert samples["utility_sum",] == 0.75
+def change(kind: PlanEventType, **fields) -> PlanEvent:
+    return PlanEvent("p", "d1", kind, **fields)
+
+
+def told(state: ExecutionState, **fields) -> Execution:
+    return Execution(1, 0, "p", state, call=SkillCall("mf", ("100",), ("100",)), **fields)
+
+
+def test_a_robot_s_waiting_is_counted() -> None:
+    fleet = FleetState()
+    plan = fleet.sent("p", PlanGoal("d1", "go"), 0.0)
+    log = []
+
+    def note(now: float) -> None:
+        log.append((now, plan.state, plan.call, round(plan.waiting(now), 3)))
+
+    fleet.follow_event(change(PlanEventType.ACCEPTED), 0.0)
+    fleet.follow_event(change(PlanEventType.QUEUED), 0.0)
+    note(5.0)  # it waits for its robot, not the robot for it
+    fleet.follow_event(change(PlanEventType.STARTED), 5.0)
+    fleet.follow_event(change(PlanEventType.SEGMENT, text="mf(100)"), 5.2)
+    note(5.3)
+    fleet.follow_execution("d1", told(ExecutionState.STARTED), 5.4)
+    fleet.follow_event(change(PlanEventType.SUSPENDED), 5.5)
+    note(6.0)
+    fleet.follow_execution("d1", told(ExecutionState.SUCCEEDED), 7.0)
+    fleet.follow_execution("d1", told(ExecutionState.IDLE), 7.0)
+    fleet.follow_event(change(PlanEventType.RESUMED), 7.2)
+    note(7.5)
+    fleet.follow_event(change(PlanEventType.SEGMENT, segment=1, text=";", last=True), 7.5)
+    fleet.follow_execution("other", told(ExecutionState.STARTED), 7.5)  # not its robot
+    fleet.follow_execution("d1", told(ExecutionState.PLAN_RETURNED), 7.6)
+    fleet.follow_event(change(PlanEventType.ENDED), 7.7)
+    note(9.0)
+    fleet.follow_execution("d1", told(ExecutionState.IDLE), 9.0)
+    note(10.0)
+    assert log == [
+        (5.0, "queued", "", 0.0),
+        (5.3, "writing", "", 0.3),
+        (6.0, "suspended", "mf(100)", 0.4),
+        (7.5, "writing", "", 0.9),
+        (9.0, "ended", "", 1.0),
+        (10.0, "ended", "", 1.0),
+    ]
+    assert plan.segments == ["mf(100)", ";"]
+
+
+def test_a_robot_s_current_plan_is_the_one_at_work_and_those_after_it_are_counted() -> None:
+    fleet = FleetState()
+    plans = {name: fleet.sent(name, PlanGoal("d1", name), 0.0) for name in "abc"}
+    assert fleet.current("d2") == (None, 0)
+    assert fleet.current("d1") == (plans["a"], 2)
+    fleet.follow_event(PlanEvent("b", "d1", PlanEventType.STARTED), 1.0)
+    assert fleet.current("d1") == (plans["b"], 2)
+    for name in "abc":
+        fleet.follow_event(PlanEvent(name, "d1", PlanEventType.ENDED), 2.0)
+    assert fleet.current("d1") == (plans["c"], 0)

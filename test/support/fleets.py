@@ -4,7 +4,7 @@ A stand-in for a fleet, in tests of what is shown of one."""
 
 from __future__ import annotations
 
-from timely_llm.live.board import FleetBoard
+from timely_llm.live.fleet_state import FleetState
 from timely_llm.protocols.messages import (
     ErrorCode,
     Execution,
@@ -37,31 +37,31 @@ def event(plan_id: str, robot: str, kind: PlanEventType, **fields: object) -> Pl
     return PlanEvent(plan_id, robot, kind, **fields)
 
 
-def accepted(board: FleetBoard, plan_id: str, robot: str, words: str, now: float, **more) -> None:
+def accepted(board: FleetState, plan_id: str, robot: str, words: str, now: float, **more) -> None:
     goal = PlanGoal(robot, words, **more)
     board.follow_event(event(plan_id, robot, PlanEventType.ACCEPTED, goal=goal), now)
 
 
-def segment(board: FleetBoard, plan_id: str, robot: str, index: int, text: str, now: float) -> None:
+def segment(board: FleetState, plan_id: str, robot: str, index: int, text: str, now: float) -> None:
     kind = PlanEventType.SEGMENT
     board.follow_event(event(plan_id, robot, kind, segment=index, text=text, tokens=5), now)
 
 
 def reports(
-    board: FleetBoard, plan_id: str, robot: str, state: ExecutionState, now: float, **more
+    board: FleetState, plan_id: str, robot: str, state: ExecutionState, now: float, **more
 ) -> None:
     board.follow_execution(robot, Execution(1, 1, plan_id, state, **more), now)
 
 
-def ended(board: FleetBoard, result: PlanResult, robot: str, now: float) -> None:
+def ended(board: FleetState, result: PlanResult, robot: str, now: float) -> None:
     kind = PlanEventType.ENDED
     board.follow_event(event(result.plan_id, robot, kind, result=result), now)
 
 
-def busy() -> FleetBoard:
+def busy() -> FleetState:
     """At 10 s: drone_1 flies the second of three segments; a goal for drone_1 waits; drone_2 failed
     and is stopped; arm_1 is silent and done."""
-    board = FleetBoard()
+    board = FleetState()
     board.follow_status(STATUS, 9.8)
     board.follow_robots(ROBOTS)
     accepted(board, P2, "drone_2", "Fly to the moon", 1.0, urgency=Urgency.URGENT)

@@ -9,13 +9,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from boards import P1, P2, P4, busy, ended, reports
 from chromium import Chromium
+from fleets import P1, P2, P4, busy, ended, reports
 
 from timely_llm.live.address import Address
-from timely_llm.live.board import FleetBoard
-from timely_llm.live.page import Page
-from timely_llm.live.server import Bounds, Sources, WebServer
+from timely_llm.live.fleet_state import FleetState
+from timely_llm.live.server import Bounds, Page, Sources, WebServer
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import ErrorCode, ExecutionState, PlanResult
 
@@ -24,7 +23,7 @@ class Shown:
     """A board at a time of the test's own, served to a browser."""
 
     def __init__(self) -> None:
-        self.board: FleetBoard = busy()
+        self.board: FleetState = busy()
         self.now = 10.0
         sources = Sources(
             page=Page.bundled(),
