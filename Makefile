@@ -68,7 +68,7 @@ run: ready ## Runs timely-llm with ARGS, for example ARGS='robots'
 bench: ready ## Prints the figures of benchmarks/
 	@$(run) python -m benchmarks $(ARGS)
 
-results: ready ## Runs the commands of docs/results.md and puts their tables there
+results: ready ## Measures the figures of docs/results again, and makes the pages from them
 	@$(run) python scripts/results.py $(ARGS)
 
 eval-planner: ready ## Scores the bundled model

@@ -1,7 +1,7 @@
 """The protocol between a robot and its executor, and the adapters known by name.
 
 Pure: no ROS and no robot SDK here. An adapter of a real robot lives in a file of its own, which is
-imported only when its name is asked for. ``docs/adapters.md`` tells how to write one.
+imported only when its name is asked for. ``docs/your_robot.md`` tells how to write one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The Tello SDK delivers video and recognises nothing. A class of your own, named by the adapter's
 parameter ``perception`` (``module:class``), makes the skills that depend on a picture possible;
-``docs/tello.md`` has an example. ``simulated/camera.py`` is one for simulated drones.
+``docs/robots.md`` has an example. ``simulated/camera.py`` is one for simulated drones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An example of an adapter of your own: a rover on ``cmd_vel`` and ``odom`` (docs/adapters.md).
+"""An example of an adapter of your own: a rover on ``cmd_vel`` and ``odom`` (docs/your_robot.md).
 
 It moves on fresh odometry only: each message that comes is answered by a velocity, and where none
 comes the call fails, which halts the robot.

@@ -2,7 +2,7 @@
 
 ``language/parser.py`` turns the text into instructions; here they run up to the next skill call, or
 until text is missing. Arguments are checked as evaluated, right before each call. A call of a skill
-that has a definition runs that definition in its place. ``docs/minispec.md`` is the reference of
+that has a definition runs that definition in its place. ``docs/language.md`` is the reference of
 the language. Pure: no ROS, no clock, no adapter.
 """
 

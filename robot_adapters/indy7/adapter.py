@@ -1,6 +1,6 @@
 """The adapter of a Neuromeka Indy7 arm: skills, limits, what is told of it.
 
-``docs/indy7.md`` is its manual. It looks, and returns at once: what is asked of the controller is
+``docs/robots.md`` is its manual. It looks, and returns at once: what is asked of the controller is
 decided in ``arm.py``, and goes over the network in ``link.py``, which needs the SDK and
 is imported when an arm is made.
 """
@@ -207,6 +207,6 @@ def _connect(host: str, index: int, timeout: float) -> Any:
     except ImportError as error:
         raise AdapterError(
             f"adapter 'indy7' needs the package neuromeka, in an environment of its own "
-            f"(`make indy`; docs/indy7.md): {error}"
+            f"(`make indy`; docs/robots.md): {error}"
         ) from error
     return IndyLink(host, index, timeout)

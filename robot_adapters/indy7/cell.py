@@ -1,7 +1,7 @@
 """The cell of an arm: named poses, objects, gripper, workspace, read from YAML. Pure.
 
-``docs/indy7.md`` describes the file. Lengths are mm and angles degrees, as the controller has them;
-x ahead, y left, z up from the arm's base.
+``docs/robots.md`` describes the file. Lengths are mm and angles degrees, as the controller has
+them; x ahead, y left, z up from the arm's base.
 """
 
 from __future__ import annotations

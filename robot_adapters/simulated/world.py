@@ -1,7 +1,7 @@
 """A simple world of boxes: what stands where, what is seen from where. Pure.
 
 Lengths are m, angles degrees; x is forward, y left, z up, yaw counterclockwise from x. Bodies that
-move in it are in ``bodies.py``; the files are in ``config/worlds`` (``docs/adapters.md``).
+move in it are in ``bodies.py``; the files are in ``config/worlds`` (``docs/robots.md``).
 """
 
 from __future__ import annotations

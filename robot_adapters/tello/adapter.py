@@ -1,6 +1,6 @@
 """The adapter of a Ryze Tello (or Tello EDU): skills, limits, when it flies and when it lands.
 
-``docs/tello.md`` is its manual. It decides and looks, and returns at once: what takes time is done
+``docs/robots.md`` is its manual. It decides and looks, and returns at once: what takes time is done
 in the thread of ``flight.py``, what goes over the network is in ``link.py``.
 """
 
@@ -257,7 +257,7 @@ def _refuse(skills: SkillSet, perception: object) -> None:
         needs = ", ".join(sorted(set(lacking.values())))
         raise AdapterError(
             f"skill set {skills.kind!r}: the Tello SDK alone cannot do {', '.join(lacking)}: name "
-            f"a 'perception' that can ({needs}; docs/tello.md), or use a skill set without them "
+            f"a 'perception' that can ({needs}; docs/robots.md), or use a skill set without them "
             "(config/skills/sdk/tello_sdk.yaml)"
         )
 

@@ -325,7 +325,7 @@ def test_files_of_any_machine_are_read_alike():
 
 
 def test_the_example_of_the_reference_is_a_skill_set():
-    text = (ROOT / "docs" / "skill_sets.md").read_text()
+    text = (ROOT / "docs" / "your_robot.md").read_text()
     example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
     assert read_skill_set(example).names == ("dv", "sp", "bt")
     wrong = example.replace("minimum: -2.5", "minimun: -2.5")

@@ -276,7 +276,7 @@ def test_limits_of_the_arm():
 
 
 def test_examples_of_the_reference_are_legal():
-    text = (ROOT / "docs" / "minispec.md").read_text()
+    text = (ROOT / "docs" / "language.md").read_text()
     examples = re.findall(r"```minispec\n(.*?)```", text, re.DOTALL)
     for plan in "".join(examples).splitlines():
         parse(plan, TELLO)

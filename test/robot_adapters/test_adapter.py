@@ -72,9 +72,9 @@ def test_the_simulated_adapter_has_it_all() -> None:
     assert set(OWN) < set(PARTS)
 
 
-def test_the_page_tells_of_every_part_and_every_name() -> None:
-    text = (ROOT / "docs" / "adapters.md").read_text()
-    rows = re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", text, re.MULTILINE)
+def test_the_pages_have_every_part_and_every_name() -> None:
+    own, running = ((ROOT / "docs" / name).read_text() for name in ("your_robot.md", "robots.md"))
+    rows = re.findall(r"^\| `(\w+)(?:\(.*?\))?` \|", own, re.MULTILINE)
     assert {*PARTS, "__init__", "attach", "notice"} <= set(rows)
-    row = re.search(r"^\| `adapter` .*$", text, re.MULTILINE)[0]
+    row = re.search(r"^\| `adapter` .*$", running, re.MULTILINE)[0]
     assert all(f"`{name}`" in row for name in ADAPTERS)

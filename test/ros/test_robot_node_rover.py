@@ -1,4 +1,4 @@
-"""The adapter of docs/adapters.md through the real nodes: planner, robot node, DDS.
+"""The adapter of docs/your_robot.md through the real nodes: planner, robot node, DDS.
 
 The rover is simulated (``Base`` takes velocities and tells its odometry), and the engine: it stands
 in for a model. The rover's time goes on with each velocity that it is told, so that how far it gets

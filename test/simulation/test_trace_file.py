@@ -18,7 +18,7 @@ from timely_llm.simulation.workloads.published import make, names
 from timely_llm.simulation.workloads.tasks import published, skill_sets
 from timely_llm.simulation.workloads.text_tasks import TEXT_KINDS, reading_durations
 
-DOCS = Path(__file__).parents[2] / "docs" / "traces.md"
+DOCS = Path(__file__).parents[2] / "docs" / "evaluation.md"
 EXAMPLE = re.search(r"```json\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))

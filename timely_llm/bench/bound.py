@@ -1,5 +1,5 @@
 """The best total first-segment time utility that a clairvoyant could reach on a trace: an upper
-bound, by linear programs over slots of time (``bound_program.py``). Model: docs/bound.md. Pure.
+bound, by linear programs over slots of time (``bound_program.py``). Model: docs/policies.md. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The time-indexed linear program of one group of goals; equations in docs/bound.md. Pure.
+"""The time-indexed linear program of one group of goals; equations in docs/policies.md. Pure.
 
 ``relaxed`` solves it on one grid of slots and says where a finer grid would tell more.
 """

@@ -1,6 +1,6 @@
 """What the first segment of a goal costs an engine at least: works and step times as numbers.
 
-Shared by ``bench/bound.py`` and ``bench/exact.py``; the model is in docs/bound.md.
+Shared by ``bench/bound.py`` and ``bench/exact.py``; the model is in docs/policies.md.
 """
 
 from __future__ import annotations

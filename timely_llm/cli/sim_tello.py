@@ -26,7 +26,7 @@ def sim_tello(
         list[str] | None,
         typer.Option(
             help="[HOST/]KIND[=VALUE][@SECONDS]; kinds: silence, late, joystick, imu, motor, loss, "
-            "battery; repeatable; docs/tello.md explains them"
+            "battery; repeatable; docs/robots.md explains them"
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option(help="print commands and answers too")] = False,

@@ -19,7 +19,7 @@ from timely_llm.language.skills import TIMED_SKILL, Duration
 
 QUANTILE = 0.1
 """Share of executions that may be over sooner than a robot is expected to run dry; why this one
-stands in docs/tuning.md."""
+stands in docs/operations.md."""
 
 WINDOW = 64  # executions of a skill that count for a kind
 OWN_WINDOW = 16  # for a robot

@@ -1,6 +1,6 @@
 """Reads plans while they are written, checks them, and turns them into instructions.
 
-The language is TypeFly's MiniSpec within the bounds of a skill set; ``docs/minispec.md`` is its
+The language is TypeFly's MiniSpec within the bounds of a skill set; ``docs/language.md`` is its
 reference. Recursive descent over a growing text: the parser is a generator that waits for tokens.
 Nothing here runs a plan.
 """

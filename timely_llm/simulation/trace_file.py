@@ -1,4 +1,4 @@
-"""Traces as JSON Lines: writing, reading, and what is refused. ``docs/traces.md`` is the schema."""
+"""Traces as JSON Lines: writing, reading, and what is refused: ``docs/evaluation.md``."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_what_needs_a_picture_is_refused_at_the_start_without_one() -> None:
     assert str(caught.value) == (
         "skill set 'tello': the Tello SDK alone cannot do goto, is_visible, "
         "object_x, object_y, object_width, object_height, object_dis, take_picture: name a "
-        "'perception' that can (look, picture; docs/tello.md), or use a skill set without "
+        "'perception' that can (look, picture; docs/robots.md), or use a skill set without "
         "them (config/skills/sdk/tello_sdk.yaml)"
     )
 

@@ -319,7 +319,7 @@ def test_tasks_are_composed_by_hand():
 
 
 def test_every_workload_and_constant_is_documented():
-    text = (DATA.parents[1] / "docs" / "traces.md").read_text()
+    text = (DATA.parents[1] / "docs" / "evaluation.md").read_text()
     assert all(f"`{name}`" in text for name in names())
     assert all(maker.__doc__ for maker in workloads.WORKLOADS.values())
     assert all(f"`{kind}`" in text for kind in text_tasks.TEXT_KINDS)
