@@ -1,4 +1,4 @@
-"""What the policies share: predicted delivery, and who still fits into the batch."""
+"""What the policies share: predicted times, and who still fits into the batch."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ LARGEST_BLOCK = 128  # tokens of a KV block; the next token of each may begin on
 MOST_TOKENS = 1e9  # of a segment; keeps sums of tokens whole numbers
 
 
+def prefill_time(view: View, state: EngineState) -> float:
+    """Time in s to compute the prompt tokens that are not in the cache, alone."""
+    return state.latency(0, view.uncached, 0) if view.uncached else 0.0
+
+
 def worst_time(view: View, state: EngineState, batch: int) -> float:
     """Time in s to finish the longest segment in a batch of ``batch`` (TimelyLLM, section 4.4)."""
-    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
-    return view.worst_tokens_left * state.latency(batch, 0, view.kv_tokens) + prefill
+    decode = view.worst_tokens_left * state.latency(batch, 0, view.kv_tokens)
+    return decode + prefill_time(view, state)
 
 
 def kv_needed(view: View) -> int:
-    """KV tokens it takes beyond what it holds, to the end of the longest segment."""
+    """KV tokens it needs beyond what it holds, to the end of the longest segment."""
     return view.uncached + round(min(view.worst_tokens_left, MOST_TOKENS))
 
 
@@ -30,7 +35,7 @@ def tokens_to_end(view: View) -> float:
 
 
 def most_urgent(batch: Sequence[View], now: float, state: EngineState) -> View | None:
-    """Who has the veto: the first due of those that will be in time as things stand.
+    """Who has the veto: of those that will be in time as things stand, the one due first.
 
     One that is late already, or that cannot be saved, has none.
     """
@@ -45,24 +50,24 @@ def most_urgent(batch: Sequence[View], now: float, state: EngineState) -> View |
 
 def admits(urgent: View | None, size: int, extra: View, now: float, state: EngineState) -> bool:
     """Batch admission (TimelyLLM, section 4.4): with ``extra`` in the batch of ``size``, and its
-    prompt computed beside it, the most urgent generation must still meet its due time."""
+    prompt computed as well, the most urgent request must still meet its due time."""
     if urgent is None:
         return True
-    beside = state.latency(0, extra.uncached, 0) if extra.uncached else 0.0
-    return now + worst_time(urgent, state, size + 1) + beside + urgent.network <= urgent.due
+    prefill = prefill_time(extra, state)
+    return now + worst_time(urgent, state, size + 1) + prefill + urgent.network <= urgent.due
 
 
 def in_segment(view: View) -> bool:
-    """It is being written and inside a segment."""
+    """It is being written and is inside a segment."""
     return view.running and view.mid_segment
 
 
 def settled(
     views: Sequence[View], state: EngineState, stays: Callable[[View], bool] = in_segment
 ) -> Decision | None:
-    """The choice where nobody's rank matters: all places are taken by generations that stay, being
-    inside a segment, or everyone is. None where there is something to choose, or where KV blocks
-    may run out."""
+    """The decision where nobody's rank matters: requests that stay, being inside a segment, take
+    all places, or everyone stays. None where there is something to choose, or where KV blocks may
+    run out."""
     batch = [view for view in views if stays(view)]
     if len(batch) < min(state.max_batch, len(views)) or len(batch) > state.max_batch:
         return None
@@ -81,12 +86,13 @@ def fill(
     admission: bool = True,
     overdue: int = 0,
 ) -> Decision:
-    """The batch from generations ranked best first. Inside a segment nobody is interrupted; those
-    go on in order of arrival, before whoever begins.
+    """The batch from requests ranked best first. Inside a segment nobody is interrupted; those
+    requests go on in order of arrival, before any that starts one.
 
-    Nobody has a veto against the first ``overdue`` of ``ranked``. Whoever lacks KV memory is waited
-    for: nobody behind it begins a segment, so that those who run make room in the end. Everyone
-    else keeps its KV blocks and gives them up in reverse rank.
+    With ``admission`` the most urgent request in the batch has a veto, but not against the first
+    ``overdue`` of ``ranked``. A request that lacks KV memory is waited for: nobody after it starts
+    a segment, so that those who run make room in the end. Everyone else keeps its KV blocks and
+    loses them in reverse rank.
     """
     ranked = list(ranked)
     batch = [view for view in ranked if in_segment(view)][: state.max_batch]
@@ -111,21 +117,19 @@ def fill(
         chosen.add(view.number)
         free -= need
         urgent = most_urgent(batch, now, state) if admission else None
-    hold = tuple(v.id for v in reversed(ranked) if v.number not in chosen and v.kv_tokens)
-    return Decision(run=tuple(view.id for view in batch), hold=hold)
+    return _decision(batch, ranked)
 
 
-def preempting(ranked: Sequence[View], state: EngineState, behind: Sequence[View] = ()) -> Decision:
-    """The batch from generations ranked best first, whoever was computed so far; those ``behind``
+def preempting(ranked: Sequence[View], state: EngineState, after: Sequence[View] = ()) -> Decision:
+    """The batch from requests ranked best first, whoever was computed so far; those in ``after``
     rank after them and are not computed.
 
-    Whoever lacks KV memory is waited for: behind it only those go on that hold blocks already.
-    Everyone else keeps its KV blocks and gives them up in reverse rank.
+    A request that lacks KV memory is waited for: after it only those go on that hold blocks
+    already. Everyone else keeps its KV blocks and loses them in reverse rank.
     """
     batch: list[View] = []
-    chosen: set[int] = set()
     free, short = state.kv_tokens_free, False
-    everyone = [*ranked, *behind]
+    everyone = [*ranked, *after]
     reclaimable = sum(view.kv_tokens for view in everyone)
     for view in ranked:
         if len(batch) >= state.max_batch:
@@ -136,7 +140,12 @@ def preempting(ranked: Sequence[View], state: EngineState, behind: Sequence[View
             short = True
             continue
         batch.append(view)
-        chosen.add(view.number)
         free -= need
-    hold = tuple(v.id for v in reversed(everyone) if v.number not in chosen and v.kv_tokens)
+    return _decision(batch, everyone)
+
+
+def _decision(batch: Sequence[View], ranked: Sequence[View]) -> Decision:
+    """``batch`` runs; of the others in ``ranked``, the last one loses its KV blocks first."""
+    chosen = {view.number for view in batch}
+    hold = tuple(v.id for v in reversed(ranked) if v.number not in chosen and v.kv_tokens)
     return Decision(run=tuple(view.id for view in batch), hold=hold)

@@ -35,7 +35,7 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
         return decision
 
     def rank(view: View) -> tuple[bool, float, int]:
-        opened = in_window(view)
-        return not opened, 0.0 if opened else tokens_to_end(view), view.number
+        inside = in_window(view)
+        return not inside, 0.0 if inside else tokens_to_end(view), view.number
 
     return preempting(sorted(views, key=rank), state)

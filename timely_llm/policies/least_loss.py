@@ -1,10 +1,10 @@
 """The project's own policy: who computes next is whoever leaves the least utility lost.
 
-Behind its expected response time a goal loses ``|alpha|`` of utility for each second, without end.
-What is at stake is therefore weighted tardiness, ``sum |alpha_i| max(0, C_i - d_i)``, on a machine
-that serves a batch of b in steps of ``l(b)`` s and computes prompts one after the other. Nothing
-else is weighed here, and one setting serves every load: where all can be in time the sum is 0 and
-the shortest schedule wins; where they cannot, it says whom to serve first, and how many at once.
+After its expected response time a goal loses ``|alpha|`` of utility each second, without end. The
+objective is therefore weighted tardiness, ``sum |alpha_i| max(0, C_i - d_i)``, on a machine that
+serves a batch of b in steps of ``l(b)`` s and computes prompts one after the other. One setting
+serves every load: where all can be in time the sum is 0 and the shortest schedule wins; where they
+cannot, the sum says whom to serve first, and how many at once.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ LOOK_AHEAD = 1.0  # s; continuations due later are left to idle steps
 CONTINUATION = 0.25  # weight of a robot that stands still in the middle of its plan
 CAUTION = 0.25  # of the way from the expected to the longest segment
 KAPPA = 8.0  # mean segments; how soon slack begins to count
-HEAD = 32  # goals that are planned for; those behind them count by what the head's time costs them
+HEAD = 32  # goals that are planned for; those after them count by what the head's time costs them
 IDLE = 0.1  # what engine time is worth by itself, in mean weights
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)  # of turns, besides the largest
 RIDE = 0.02  # a step may be longer by this share for each sequence that rides along
 BACKGROUND = 2.0  # single steps that a step may take while nothing is due
-PATIENCE = 5.0  # s behind its due time, from which on a goal has its share of the steps
+PATIENCE = 5.0  # s after its due time from which on a goal gets a share of the steps
 SHARE = 8  # one step in so many belongs to the longest overdue
 _LEAST = 1e-6  # s, or utility/s; keeps quotients finite
 
-# The fields that every goal is asked for; one look at all is much quicker than one at each.
+# The fields that are read of every goal; reading them together is much quicker than one by one.
 _NAMES = ("number", "segment", "due", "utility", "tokens_left", "worst_tokens_left", "uncached")
 _FIELDS = itemgetter(*map(View._fields.index, (*_NAMES, "network")))
 
@@ -55,8 +55,8 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
        computed may ride along where that lengthens the step by at most RIDE.
 
     Continuations due within LOOK_AHEAD weigh CONTINUATION of what their goal weighs; later ones are
-    written ahead while nobody else is there. Nobody starves: of those more than PATIENCE s behind
-    their due time, the first due is in one of SHARE steps at least.
+    written ahead while nobody else is there. Nobody starves: of those more than PATIENCE s past
+    their due time, the first due is in at least one of SHARE steps.
     """
     goals, later, overdue = _goals(now, views, state)
     if not goals:
@@ -71,20 +71,20 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     fresh = [view for view in turn if view.uncached]
     run = _prompts(fresh, turn, state) if fresh else _with_riders(turn, rest, steps)
     others = turn + rest + later
-    if overdue is not None:  # between its steps, it is the last to give up its KV blocks
+    if overdue is not None:  # between its steps, it is the last to lose its KV blocks
         others.insert(0, overdue)
         if state.steps % SHARE == 0:
             run = [overdue, *[view for view in run if view is not overdue]][: state.max_batch]
     chosen = {view.number for view in run}
-    behind = {view.number: view for view in others if view.number not in chosen}
-    return preempting(run, state, list(behind.values()))
+    after = {view.number: view for view in others if view.number not in chosen}
+    return preempting(run, state, list(after.values()))
 
 
 def _goals(
     now: float, views: Sequence[View], state: EngineState
 ) -> tuple[list[_Goal], list[View], View | None]:
-    """What is to be planned for; continuations that are due later, in order; and the longest
-    overdue, if it is more than PATIENCE s behind."""
+    """The goals to plan for; continuations that are due later, in order; and the longest overdue
+    one, if it is more than PATIENCE s late."""
     latency = state.latency
     alone = max(_LEAST, latency(1, 0, 0))
     expected, longest = (1.0 - CAUTION) * alone, CAUTION * alone
@@ -138,11 +138,11 @@ def _steps(head: Sequence[_Goal], state: EngineState) -> list[float]:
 
 
 def _pressure(head: Sequence[_Goal], goals: Sequence[_Goal]) -> float:
-    """What a second of the head's time costs besides, in utility/s: all those behind wait for it,
-    and whoever is still to come."""
+    """What a second of the head's time costs others, in utility/s: all that come after it wait, and
+    so do goals that have not arrived yet."""
     everyone = sum([goal[0] for goal in goals])
-    behind = everyone - sum([goal[0] for goal in head]) if len(goals) > len(head) else 0.0
-    return max(_LEAST, behind + IDLE * everyone / len(goals))
+    after = everyone - sum([goal[0] for goal in head]) if len(goals) > len(head) else 0.0
+    return max(_LEAST, after + IDLE * everyone / len(goals))
 
 
 def _turn_size(
@@ -183,7 +183,7 @@ def _loss(
     limit: float,
 ) -> float:
     """Utility lost if all of ``plan`` (weight, decode steps, slack in s) are served in turns of
-    ``size``, each second costing ``pressure`` besides. Not counted on where above ``limit``."""
+    ``size``, each second costing ``pressure`` on top. Counting stops above ``limit``."""
     loss = end = 0.0
     for first in range(0, len(plan), size):
         turn = plan[first : first + size]
@@ -201,8 +201,8 @@ def _loss(
 
 
 def _prompts(fresh: list[View], turn: list[View], state: EngineState) -> list[View]:
-    """Whose prompts to compute now. Alone, and one after the other so that each step is chosen
-    again, unless the engine is quicker with several, or with prompts beside tokens."""
+    """Whose prompts to compute now. One alone, so that each step is chosen again, unless the engine
+    is quicker with several at once, or with prompts and tokens in one step."""
     latency = state.latency
     tokens = sum([view.uncached for view in fresh])
     together = latency(0, tokens, 0)
@@ -217,7 +217,7 @@ def _prompts(fresh: list[View], turn: list[View], state: EngineState) -> list[Vi
 
 
 def _with_riders(turn: list[View], rest: Iterable[View], steps: Sequence[float]) -> list[View]:
-    """``turn`` and whom its step has room for at next to no cost."""
+    """``turn``, and those that can join its step at almost no cost."""
     run = list(turn)
     for view in rest:
         size = len(run)

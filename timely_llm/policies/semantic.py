@@ -19,15 +19,15 @@ Corrected:
 
 - Eq. 3 says that caching is more efficient where ``beta n > alpha_1 n^2 + alpha_2 n``. Loading n
   tokens costs the left side, recomputing them the right one: it is more efficient where ``<``.
-- Eq. 6 is to minimise Eq. 5 over m*, the decoded tokens to keep, of m' behind a prompt of n. With
+- Eq. 6 is to minimise Eq. 5 over m*, the decoded tokens to keep, of m' after a prompt of n. With
   x = m' - m* the derivative of Eq. 5 is ``beta - gamma_1 (x + n + 1/2) - gamma_2``: zero at
 
       m* = m' - (beta - gamma_1 n - (gamma_1 + 2 gamma_2)/2) / gamma_1,    within 0 .. m'
 
   The paper lost ``m' -`` and gained a factor 1/2: as printed m* is 0 wherever a decode step takes
   longer than loading a token, which is everywhere, and it saves nothing.
-- Eq. 5 itself counts the recomputed tokens as if they came right behind the prompt. They come
-  behind the kept ones, for KV is of use only without a gap; and an engine computes known tokens
+- Eq. 5 itself counts the recomputed tokens as if they came right after the prompt. They come
+  after the kept ones, for KV is of use only without a gap; and an engine computes known tokens
   again in one prefill. Either way the cost of the n-th token rises with n, and the least of the
   sum is at an end: keep all or nothing, as ``tokens_to_keep`` says.
 """
@@ -38,15 +38,14 @@ import heapq
 from collections.abc import Callable, Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import kv_needed, tokens_to_end
+from timely_llm.policies.batch import kv_needed, prefill_time, tokens_to_end
 
 Key = tuple[int, float, int]
 
 
 def remaining_time(view: View, state: EngineState) -> float:
     """f_t: predicted time in s to the end of the plan, its uncomputed prompt included."""
-    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
-    return prefill + tokens_to_end(view) * state.latency(1, 0, view.kv_tokens)
+    return prefill_time(view, state) + tokens_to_end(view) * state.latency(1, 0, view.kv_tokens)
 
 
 def tokens_to_keep(tokens: int, wait: float, recompute: Callable[[int], float]) -> int:
@@ -88,7 +87,7 @@ def _gives_way(victim: View, better: View, batch: Sequence[View], state: EngineS
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """The batch of Algorithm 2, with memory for it by Algorithm 4.
 
-    Whoever lacks memory all the same is waited for: nobody behind it begins.
+    A request that still lacks memory is waited for: nobody after it begins.
     """
     if not views:
         return Decision()

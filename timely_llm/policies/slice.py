@@ -15,7 +15,7 @@ Corrected, or settled where the paper is silent:
 
 - Eq. 2 as printed wants the time to the first token to be *at least* its target; it means at most.
   A task that has missed its TTFT cannot meet its SLO any more (X = 0 in Eq. 1): it is selected
-  behind all that can.
+  after all that can.
 - The published code under-counts its period against Eq. 7. Here it is Eq. 7 to the letter.
 - Where not even the first task fits in a period, the paper selects none, and all stand still. Here
   that one runs.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import cache
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import fill, settled
+from timely_llm.policies.batch import fill, prefill_time, settled
 
 UTILITY_FLOOR = 0.05
-# s behind its due time. Past its cutoff a goal has no density left, while its utility goes on
+# s after its due time. Past its cutoff a goal has no density left, while its utility goes on
 # falling: on an engine that is too small, 10 s lost far more than 1 s did.
 PATIENCE = 1.0
 SHORTEST_STEP = 1e-6  # s; keeps the quotient finite whatever step times were measured
@@ -20,7 +20,7 @@ def positive(utility: float) -> float:
     """A continuous, increasing stand-in for ``max(utility, 0)`` that stays above 0.
 
     The paper leaves utility <= 0 open. Below ``UTILITY_FLOOR`` it decays exponentially, so that of
-    two generations past their cutoff the one that loses less is still told from the other.
+    two requests past their cutoff the one that loses less still ranks higher.
     """
     if utility >= UTILITY_FLOOR:
         return utility
@@ -34,9 +34,7 @@ def priority(view: View, now: float, state: EngineState) -> float:
     non-increasing in L, and bounded by what a step can tell apart.
     """
     step = max(SHORTEST_STEP, state.latency(1, 0, view.kv_tokens))
-    duration = max(1.0, view.tokens_left) * step
-    if view.uncached:
-        duration += state.latency(0, view.uncached, 0)
+    duration = max(1.0, view.tokens_left) * step + prefill_time(view, state)
     delivery = now + duration + view.network
     waiting, slack = delivery - view.origin, view.due - delivery
     worth = positive(view.utility(waiting if waiting > 0 else 0.0))
@@ -47,7 +45,7 @@ def priority(view: View, now: float, state: EngineState) -> float:
 def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     """Highest priority first, as many as batch admission lets in.
 
-    Nobody starves: whoever is more than ``PATIENCE`` s behind its due time goes before all others,
+    Nobody starves: whoever is more than ``PATIENCE`` s past its due time goes before all others,
     the longest overdue first, past any veto. It waits at most for the segments being written and
     for those overdue before it.
     """

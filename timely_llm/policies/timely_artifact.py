@@ -6,8 +6,8 @@ D is how late (> 0) or early (< 0) the segment will be at the robot, with G the 
 write it. The first factor is its utility then; the second discounts, by e for each second, what is
 not yet due. Unlike Eq. 4 it does not ask how long the segment takes, but when it comes.
 
-Corrected: the published code drops a request whose utility is 0 or less. Here it goes behind all
-others, the longest overdue first, and is served; no goal ends without a word.
+Corrected: the published code drops a request whose utility is 0 or less. Here it goes after all
+others, the longest overdue first, and is served: no goal is dropped silently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 
 from timely_llm.policies import Decision, EngineState, View, register
-from timely_llm.policies.batch import fill, settled
+from timely_llm.policies.batch import fill, prefill_time, settled
 
 _LATEST = 1e12  # s; keeps the product finite whatever step times were measured
 
@@ -24,9 +24,8 @@ _LATEST = 1e12  # s; keeps the product finite whatever step times were measured
 def lateness(view: View, now: float, state: EngineState) -> float:
     """D: seconds from the due time to the segment's delivery."""
     step = state.latency(1, 0, view.kv_tokens)
-    prefill = state.latency(0, view.uncached, 0) if view.uncached else 0.0
-    delivery = now + max(1.0, view.tokens_left) * step + prefill + view.network
-    return max(-_LATEST, min(_LATEST, delivery - view.due))
+    written = now + max(1.0, view.tokens_left) * step + prefill_time(view, state)
+    return max(-_LATEST, min(_LATEST, written + view.network - view.due))
 
 
 def priority(view: View, now: float, state: EngineState) -> float:
@@ -44,7 +43,6 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
 
     def rank(view: View) -> tuple[bool, float, int]:
         value = priority(view, now, state)
-        worthless = value <= 0
-        return worthless, view.due if worthless else -value, view.number
+        return value <= 0, view.due if value <= 0 else -value, view.number
 
     return fill(sorted(views, key=rank), now, state)

@@ -1,6 +1,6 @@
-"""The baselines: an engine that schedules itself and never suspends.
+"""The baselines: vLLM schedules by itself and never suspends.
 
-On real vLLM these run on its native scheduler and ``choose`` only says who is there; the
+On real vLLM these run on its own ("native") scheduler and ``choose`` only says who is there; the
 simulated engine has no scheduler of its own and does what is chosen here.
 """
 
