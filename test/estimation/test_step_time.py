@@ -1,4 +1,4 @@
-"""Step times by formula, and as learned from steps: what is learned, how fast, and what cannot mislead it."""
+"""Step times by formula and as learned: what is learned, how fast, what cannot mislead it."""
 
 import math
 import random
