@@ -27,8 +27,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from timely_llm.bench.cells import trace_of
-from timely_llm.bench.grid import Cell, Measured, Summary, interval, summaries
+from timely_llm.bench.config import GridPoint, trace_of
+from timely_llm.bench.results import Measured, Summary, interval, summaries
 from timely_llm.simulation.metrics import maximum_utility
 
 ROOT = Path(__file__).parents[1]
@@ -50,19 +50,19 @@ def rows_of(report: Row) -> list[Row]:
     names = ("engine", "workload", "load", "policy", "max_batch", "seed")
     measured = []
     for row in report["results"]:
-        cell = Cell(*(row[name] for name in names))
-        maximum = maximum_utility(trace_of(cell.workload, cell.seed))
-        measured.append(Measured(cell, row, (), maximum))
+        point = GridPoint(*(row[name] for name in names))
+        maximum = maximum_utility(trace_of(point.workload, point.seed))
+        measured.append(Measured(point, row, (), maximum))
     scales = report["settings"]["time_scale"]
-    return [_row(one, scales.get(one.cell.engine, 1.0)) for one in summaries(measured)]
+    return [_row(one, scales.get(one.point.engine, 1.0)) for one in summaries(measured)]
 
 
 def _row(one: Summary, scale: float) -> Row:
     """With 6 digits; values that are None, and a time scale of 1, are left out."""
     count, bound = len(one.seeds), one.row.get("bound")
     row = one.row | {
-        "policy": one.cell.policy,
-        "max_batch": one.cell.max_batch,
+        "policy": one.point.policy,
+        "max_batch": one.point.max_batch,
         "seeds": count,
         "goals": one.row["n"] / count,
         "maximum": one.maximum,

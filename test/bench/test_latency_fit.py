@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timely_llm.bench.latency_fit import (
-    Cell,
     Point,
     Sample,
+    StepShape,
     fit,
     halves,
     judge,
@@ -29,9 +29,9 @@ TRUTH = StepLatency(
     per_prefill_square=3e-9,
 )
 SIZES = (1, 2, 4, 6, 8)
-CELLS = [
-    *[Cell(batch, 0, context) for batch in SIZES for context in (64, 512, 2048)],
-    *[Cell(batch, prompt, 512) for batch in (0, 1, 4) for prompt in (16, 128, 1024)],
+SHAPES = [
+    *[StepShape(batch, 0, context) for batch in SIZES for context in (64, 512, 2048)],
+    *[StepShape(batch, prompt, 512) for batch in (0, 1, 4) for prompt in (16, 128, 1024)],
 ]
 
 
@@ -39,11 +39,11 @@ def measured(seed: int = 0, noise: float = 0.0, visits: int = 20, burst: int = 4
     rng = random.Random(seed)
     samples = []
     for visit in range(visits):
-        for cell in rng.sample(CELLS, len(CELLS)):
+        for shape in rng.sample(SHAPES, len(SHAPES)):
             for _ in range(burst):
-                kv = cell.batch * (cell.context + rng.randrange(50))
-                time = TRUTH(cell.batch, cell.prefill, kv) * rng.gauss(1.0, noise)
-                samples.append(Sample(cell, visit, cell.batch, cell.prefill, kv, time))
+                kv = shape.batch * (shape.context + rng.randrange(50))
+                time = TRUTH(shape.batch, shape.prefill, kv) * rng.gauss(1.0, noise)
+                samples.append(Sample(shape, visit, shape.batch, shape.prefill, kv, time))
     return samples
 
 
@@ -79,8 +79,8 @@ def test_no_time_is_negative_or_infinite(fields, words):
 
 def test_a_machine_without_noise_is_found_again():
     found = fit(list(points(measured()).values()))
-    for cell in CELLS:
-        query = (cell.batch, cell.prefill, cell.batch * cell.context)
+    for shape in SHAPES:
+        query = (shape.batch, shape.prefill, shape.batch * shape.context)
         assert found(*query) == pytest.approx(TRUTH(*query), rel=1e-4)
     assert found.per_prefill_square == pytest.approx(3e-9, rel=0.02)
     assert len(found.decode) == 8
@@ -90,12 +90,12 @@ def test_a_machine_without_noise_is_found_again():
 
 def test_nothing_that_decodes_alone_is_an_error():
     with pytest.raises(ValueError, match="decoding sequences alone"):
-        fit([Point(Cell(0, 16, 0), 0, 16.0, 0.0, 0.01)])
+        fit([Point(StepShape(0, 16, 0), 0, 16.0, 0.0, 0.01)])
 
 
 POINTS = st.builds(
     lambda batch, prefill, context, seconds: Point(
-        Cell(batch, prefill, context), batch, float(prefill), float(batch * context), seconds
+        StepShape(batch, prefill, context), batch, float(prefill), float(batch * context), seconds
     ),
     st.integers(1, 32),
     st.sampled_from([0, 0, 16, 1000]),
@@ -106,7 +106,7 @@ POINTS = st.builds(
 
 @given(st.lists(POINTS, min_size=1, max_size=20))
 def test_whatever_was_measured_no_time_is_negative_nor_falls(some):
-    some.append(Point(Cell(1, 0, 1), 1, 0.0, 1.0, 0.01))
+    some.append(Point(StepShape(1, 0, 1), 1, 0.0, 1.0, 0.01))
     found = fit(some)
     times = [found(batch, 0, 1000) for batch in range(1, 40)]
     assert times == sorted(times)
@@ -124,9 +124,11 @@ def test_the_steps_of_every_second_visit_are_held_out():
 
 
 def test_a_cell_s_point_is_its_median_step():
-    cell = Cell(2, 0, 100)
-    samples = [Sample(cell, 0, 2, 0, kv, time) for kv, time in [(200, 3.0), (202, 9.0), (204, 1.0)]]
-    assert points(samples) == {cell: Point(cell, 2, 0.0, 202.0, 3.0)}
+    shape = StepShape(2, 0, 100)
+    samples = [
+        Sample(shape, 0, 2, 0, kv, time) for kv, time in [(200, 3.0), (202, 9.0), (204, 1.0)]
+    ]
+    assert points(samples) == {shape: Point(shape, 2, 0.0, 202.0, 3.0)}
 
 
 def test_mape_by_hand():
@@ -135,15 +137,15 @@ def test_mape_by_hand():
 
 
 def test_cells_are_predicted_by_fits_that_have_not_seen_them():
-    """One cell takes three times as long: its error shows only where it is not fitted to."""
-    odd = Cell(4, 0, 512)
-    samples = [s._replace(seconds=s.seconds * 3.0) if s.cell == odd else s for s in measured()]
+    """One shape takes three times as long: its error shows only where it is not fitted to."""
+    odd = StepShape(4, 0, 512)
+    samples = [s._replace(seconds=s.seconds * 3.0) if s.shape == odd else s for s in measured()]
     report = judge(samples)
-    assert {cell.cell for cell in report.cells} == set(CELLS)
-    (cell,) = [cell for cell in report.cells if cell.cell == odd]
-    assert cell.predicted == pytest.approx(TRUTH(4, 0, 2150), rel=0.01)
-    assert cell.error > 0.5
-    assert cell.held_out == pytest.approx(3.0 * TRUTH(4, 0, 4 * 537), rel=0.02)
+    assert {shape.shape for shape in report.shapes} == set(SHAPES)
+    (shape,) = [shape for shape in report.shapes if shape.shape == odd]
+    assert shape.predicted == pytest.approx(TRUTH(4, 0, 2150), rel=0.01)
+    assert shape.error > 0.5
+    assert shape.held_out == pytest.approx(3.0 * TRUTH(4, 0, 4 * 537), rel=0.02)
     assert report.unseen["decode"] > report.unseen["prefill"]
 
 
@@ -156,11 +158,11 @@ def test_a_noisy_machine_is_predicted_within_its_noise():
     assert report.step == pytest.approx(report.step_floor, abs=0.005)
     assert 0.04 < report.step_floor < 0.06  # the mean of |N(0, 0.06)| is 0.048
     assert report.online == pytest.approx(report.online_floor, abs=0.01)
-    assert all(cell.steps == 80 for cell in report.cells)
+    assert all(shape.steps == 80 for shape in report.shapes)
 
 
 def test_steps_without_noise_have_no_floor():
-    report = judge([s._replace(kv=s.cell.batch * 100, seconds=0.005) for s in measured()])
+    report = judge([s._replace(kv=s.shape.batch * 100, seconds=0.005) for s in measured()])
     assert report.floor == report.step_floor == 0.0
 
 

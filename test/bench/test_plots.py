@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from timely_llm.bench import cells as bench_cells
 from timely_llm.bench import plots
-from timely_llm.bench.burst import Lane, Span, burst_of, lanes
-from timely_llm.bench.burst_plot import timeline
-from timely_llm.bench.grid import Cell, Conditions, Measured, Sample, summaries
-from timely_llm.bench.plot_style import BOUND, COLOURS, page
+from timely_llm.bench.burst import GoalTimeline, Span, burst_of, timelines
+from timely_llm.bench.config import Conditions, GridPoint
+from timely_llm.bench.plots import BOUND, COLOURS, page, timeline
+from timely_llm.bench.results import Measured, Sample, summaries
+from timely_llm.bench.simulated import setting_of
 from timely_llm.protocols.utility import Urgency
 from timely_llm.simulation.workloads import published as workloads
 
@@ -21,7 +21,7 @@ def measured(policy, load=1.0, utility=1.0, seed=0, batch=8, bound=None):
     samples = (Sample(Urgency.URGENT, 0.25, 0.3, utility), Sample(Urgency.LOW, None, 60.0, -9.0))
     times = {"mean": 2.0 * load, "p50": load, "p99": 5.0 * load}
     row = {"utility_mean": utility, "waiting_s": times, "response_s": times, "bound": bound}
-    return Measured(Cell("engine", "wid2", load, policy, batch, seed), row, samples, 1.4)
+    return Measured(GridPoint("engine", "wid2", load, policy, batch, seed), row, samples, 1.4)
 
 
 def traces(figure):
@@ -112,26 +112,28 @@ def test_the_burst_has_urgent_and_other_goals_that_can_be_told_apart():
     assert burst_of(few) == range(3)
 
 
-def test_lanes_say_when_each_goal_was_written_and_executed():
+def test_timelines_say_when_each_goal_was_written_and_executed():
     trace = workloads.make("wid2")
     burst = burst_of(trace)
-    cell = Cell(ENGINE, "wid2", 1.0, "timely", 6, 0)
-    found = lanes(trace, bench_cells.setting_of(cell, Conditions()), burst)
-    assert [lane.number for lane in found] == list(burst)
-    for lane in found:
-        arrival = trace.arrivals[lane.number]
-        assert lane.arrival == arrival.at and lane.due == arrival.at + arrival.task.utility.ert
-        assert lane.writing[0].start >= lane.arrival
-        for spans in (lane.writing, lane.executing):
+    point = GridPoint(ENGINE, "wid2", 1.0, "timely", 6, 0)
+    found = timelines(trace, setting_of(point, Conditions()), burst)
+    assert [goal.number for goal in found] == list(burst)
+    for goal in found:
+        arrival = trace.arrivals[goal.number]
+        assert goal.arrival == arrival.at and goal.due == arrival.at + arrival.task.utility.ert
+        assert goal.writing[0].start >= goal.arrival
+        for spans in (goal.writing, goal.executing):
             assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
-        assert lane.first == pytest.approx(lane.executing[0].start)
-        durations = [span.end - span.start for span in lane.executing]
+        assert goal.first == pytest.approx(goal.executing[0].start)
+        durations = [span.end - span.start for span in goal.executing]
         assert durations == pytest.approx(list(arrival.durations[: len(durations)]))
 
 
 def test_the_timeline_shows_every_policy_one_above_the_other():
-    lane = Lane(7, "find_cat", True, 10.0, 10.2, 10.1, (Span(10.0, 10.09),), (Span(10.1, 12, "s"),))
-    figure = timeline({"vllm": (lane,), "edf": (replace(lane, first=None),)}, "One burst")
+    goal = GoalTimeline(
+        7, "find_cat", True, 10.0, 10.2, 10.1, (Span(10.0, 10.09),), (Span(10.1, 12, "s"),)
+    )
+    figure = timeline({"vllm": (goal,), "edf": (replace(goal, first=None),)}, "One burst")
     bars = [trace for trace in traces(figure) if trace["type"] == "bar"]
     written = [bar for bar in bars if bar["name"] == "urgent plan is written"]
     assert [bar["base"] for bar in written] == [[0.0], [0.0]]

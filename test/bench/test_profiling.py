@@ -5,13 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from timely_llm.bench.latency_fit import Cell, fit, judge, points
+from timely_llm.bench.latency_fit import StepShape, fit, judge, points
 from timely_llm.bench.profiling import BURST, ProfileError, Rig, grid
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.estimation.step_time import StepLatency
 
 TRUTH = StepLatency((0.003, 0.0034, 0.0036, 0.004), 0.0004, 5e-8, 4e-5, 3e-9)
-CELLS = (Cell(1, 0, 64), Cell(4, 0, 64), Cell(2, 0, 512), Cell(0, 48, 0), Cell(1, 48, 64))
+SHAPES = (
+    StepShape(1, 0, 64),
+    StepShape(4, 0, 64),
+    StepShape(2, 0, 512),
+    StepShape(0, 48, 0),
+    StepShape(1, 48, 64),
+)
 
 
 def make(kind=SimulatedEngine, script=("x",) * 4000, **options) -> SimulatedEngine:
@@ -21,12 +27,16 @@ def make(kind=SimulatedEngine, script=("x",) * 4000, **options) -> SimulatedEngi
 
 def test_the_grid_fits_the_engine():
     engine = make(max_batch=8, kv_blocks=4000, max_model_len=4096)
-    cells = grid(engine, 2048)
-    decode = [cell for cell in cells if cell.kind == "decode"]
-    assert decode == [Cell(b, 0, c) for c in (64, 512, 2048) for b in (1, 2, 4, 8)]
-    assert {cell.prefill for cell in cells if cell.kind == "prefill"} == {32, 128, 512, 1024}
-    assert {cell.batch for cell in cells if cell.kind == "mixed"} == {1, 2, 4}  # one place is left
-    assert len(set(cells)) == len(cells)
+    shapes = grid(engine, 2048)
+    decode = [shape for shape in shapes if shape.kind == "decode"]
+    assert decode == [StepShape(b, 0, c) for c in (64, 512, 2048) for b in (1, 2, 4, 8)]
+    assert {shape.prefill for shape in shapes if shape.kind == "prefill"} == {32, 128, 512, 1024}
+    assert {shape.batch for shape in shapes if shape.kind == "mixed"} == {
+        1,
+        2,
+        4,
+    }  # one place is left
+    assert len(set(shapes)) == len(shapes)
 
 
 def test_large_batches_over_long_contexts_are_left_out_where_memory_ends():
@@ -57,26 +67,26 @@ def test_a_context_without_room_in_the_kv_cache_is_named():
 
 
 def test_every_cell_gets_its_steps_in_rounds():
-    samples = Rig(make()).measure(CELLS, 10)
-    counted = Counter(sample.cell for sample in samples)
+    samples = Rig(make()).measure(SHAPES, 10)
+    counted = Counter(sample.shape for sample in samples)
     assert set(counted.values()) == {12}  # whole bursts
-    assert set(counted) == set(CELLS)
-    first = [sample.cell for sample in samples if sample.visit == 0]
-    assert Counter(first) == {cell: BURST for cell in CELLS}
-    assert first != [sample.cell for sample in samples if sample.visit == 1]  # another order
+    assert set(counted) == set(SHAPES)
+    first = [sample.shape for sample in samples if sample.visit == 0]
+    assert Counter(first) == {shape: BURST for shape in SHAPES}
+    assert first != [sample.shape for sample in samples if sample.visit == 1]  # another order
 
 
 def test_samples_say_what_was_computed_and_how_long_it_took():
-    for sample in Rig(make()).measure(CELLS, 40):
-        cell = sample.cell
+    for sample in Rig(make()).measure(SHAPES, 40):
+        shape = sample.shape
         assert sample.seconds == TRUTH(sample.batch, sample.prefill, sample.kv + sample.batch) or (
             sample.seconds == TRUTH(sample.batch, sample.prefill, sample.kv)
         )
-        assert sample.batch == cell.batch
-        assert bool(sample.prefill) == bool(cell.prefill)
-        assert abs(sample.prefill - cell.prefill) <= 0.5 * cell.prefill
-        if cell.batch:
-            assert 0.7 <= sample.kv / (cell.batch * cell.context) <= 1.35 + 140 / cell.context
+        assert sample.batch == shape.batch
+        assert bool(sample.prefill) == bool(shape.prefill)
+        assert abs(sample.prefill - shape.prefill) <= 0.5 * shape.prefill
+        if shape.batch:
+            assert 0.7 <= sample.kv / (shape.batch * shape.context) <= 1.35 + 140 / shape.context
 
 
 def test_what_was_measured_fits():
@@ -90,8 +100,8 @@ def test_what_was_measured_fits():
 
 def test_sequences_are_replaced_before_they_grow_too_long_and_nothing_is_left():
     engine = make()
-    samples = Rig(engine).measure((Cell(1, 0, 64), Cell(1, 0, 512)), 400)
-    contexts = [sample.kv for sample in samples if sample.cell.context == 64]
+    samples = Rig(engine).measure((StepShape(1, 0, 64), StepShape(1, 0, 512)), 400)
+    contexts = [sample.kv for sample in samples if sample.shape.context == 64]
     assert max(contexts) <= 64 * 1.35 + 64 + 2 * BURST
     assert min(contexts[len(contexts) // 2 :]) < 80  # a new one, late
     assert not engine._live
@@ -104,13 +114,13 @@ def test_an_end_of_time_ends_after_whole_rounds():
         asked.append((done, rounds))
         return done < 4
 
-    samples = Rig(make()).measure(CELLS, 100, going_on)
+    samples = Rig(make()).measure(SHAPES, 100, going_on)
     assert asked == [(0, 26), (1, 26), (2, 26), (3, 26), (4, 26)]
-    assert {Counter(s.cell for s in samples)[cell] for cell in CELLS} == {3 * BURST}
+    assert {Counter(s.shape for s in samples)[shape] for shape in SHAPES} == {3 * BURST}
 
 
 def test_two_rounds_are_made_however_short_the_time():
-    samples = Rig(make()).measure(CELLS, 100, lambda done, rounds: False)
+    samples = Rig(make()).measure(SHAPES, 100, lambda done, rounds: False)
     assert {sample.visit for sample in samples} == {0, 1}
 
 
@@ -126,14 +136,14 @@ class Ahead(SimulatedEngine):
 
 
 def test_prompts_on_an_engine_that_computes_ahead_are_timed_by_the_next_step():
-    cells = (Cell(0, 48, 0), Cell(1, 48, 64), Cell(2, 0, 64))
-    for sample in Rig(make(Ahead, lag=True)).measure(cells, 12):
+    shapes = (StepShape(0, 48, 0), StepShape(1, 48, 64), StepShape(2, 0, 64))
+    for sample in Rig(make(Ahead, lag=True)).measure(shapes, 12):
         expected = TRUTH(sample.batch, sample.prefill, sample.kv)
         assert sample.seconds == pytest.approx(expected, rel=0.01)
 
 
 def test_generations_that_end_are_an_error():
     with pytest.raises(ProfileError, match="ended"):
-        Rig(make(script=("x",) * 5)).measure(CELLS, 10)
+        Rig(make(script=("x",) * 5)).measure(SHAPES, 10)
     with pytest.raises(ProfileError, match="steps is 3: must be at least 8"):
-        Rig(make()).measure(CELLS, 3)
+        Rig(make()).measure(SHAPES, 3)

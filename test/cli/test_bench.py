@@ -10,12 +10,13 @@ import pytest
 from profiles import write as write_profile
 from typer.testing import CliRunner
 
-from timely_llm.bench import bounds as bench_bound
-from timely_llm.bench import cells as bench_cells
 from timely_llm.bench import runner as bench_runs
+from timely_llm.bench import simulated
+from timely_llm.bench.config import Conditions, GridPoint, TimeScale, engine_of
 from timely_llm.bench.engine_costs import EngineCosts, works_of
 from timely_llm.bench.exact import TooLarge, exact
 from timely_llm.bench.jobs import run_jobs
+from timely_llm.bench.optimum import bursts, kinds, problems
 from timely_llm.cli.app import app
 from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.simulation import trace_file
@@ -97,14 +98,14 @@ def test_the_best_batch_size_is_kept_and_the_others_are_not(small, tmp_path):
 
 
 def test_on_an_engine_twice_as_fast_a_workload_of_half_the_times_is_the_same(small, monkeypatch):
-    cell = bench_cells.Cell("rtx4090-llama3-8b", small, 6.0, "timely", 8, 0)
-    slow = bench_cells.measure(cell, bench_cells.Conditions()).row
-    engine = bench_cells.engine_of(cell.engine)
-    fast = bench_cells.stretched(engine, 2.0)
+    point = GridPoint("rtx4090-llama3-8b", small, 6.0, "timely", 8, 0)
+    slow = simulated.measure(point, Conditions()).row
+    engine = engine_of(point.engine)
+    fast = simulated.stretched(engine, 2.0)
     assert fast.latency(3, 10, 100) == engine.latency(3, 10, 100) / 2
-    monkeypatch.setattr(bench_cells, "engine_of", lambda name: fast)
-    assert bench_cells.scale_of("fast", bench_cells.TimeScale(auto=True)) == 0.5
-    assert bench_cells.measure(cell, bench_cells.Conditions(time_scale=0.5)).row == slow
+    monkeypatch.setattr(simulated, "engine_of", lambda name: fast)
+    assert simulated.scale_of("fast", TimeScale(auto=True)) == 0.5
+    assert simulated.measure(point, Conditions(time_scale=0.5)).row == slow
 
 
 @pytest.mark.parametrize(
@@ -244,9 +245,9 @@ def test_policies_are_held_against_the_bound_and_the_exact_optimum(small, tmp_pa
     for row in rows:
         assert row["utility_mean"] <= row["bound"] + 1e-6
     assert rows[0]["bound"] == rows[1]["bound"] < 1.4
-    asked = bench_bound.questions("rtx4090-llama3-8b", str(path), 1.0, 0, 8)
-    assert [question.burst for question in asked] == [0, 1]
-    alone = sum(bench_bound.answer(q, bench_cells.Conditions()) for q in asked) / 5
+    asked = problems("rtx4090-llama3-8b", str(path), 1.0, 0, 8)
+    assert [problem.burst for problem in asked] == [0, 1]
+    alone = sum(p.most(Conditions()) for p in asked) / 5
     assert rows[2]["bound"] == pytest.approx(alone, abs=1e-6)
 
 
@@ -258,13 +259,13 @@ def test_a_burst_too_large_for_the_exact_search_has_a_bound(tmp_path):
     arrivals = [Arrival(at, f"r{at}{i}", task, ()) for at in (0.0, 40.0) for i in range(6)]
     path = tmp_path / "stories.jsonl"
     trace_file.write(Trace("stories", tuple(arrivals)), path)
-    asked = bench_bound.questions("rtx4090-llama3-8b", str(path), 1.0, 0, 6)
-    assert [question.burst for question in asked] == [0, 1]
-    arrivals = bench_bound.bursts(trace_file.read(path), 1.0)[0]
-    costs = EngineCosts.of(bench_cells.engine_of("rtx4090-llama3-8b").latency, 6)
+    asked = problems("rtx4090-llama3-8b", str(path), 1.0, 0, 6)
+    assert [problem.burst for problem in asked] == [0, 1]
+    arrivals = bursts(trace_file.read(path), 1.0)[0]
+    costs = EngineCosts.of(engine_of("rtx4090-llama3-8b").latency, 6)
     with pytest.raises(TooLarge):
-        exact(works_of(arrivals, bench_bound.kinds()), costs, 6)
-    assert all(-60 < bench_bound.answer(q, bench_cells.Conditions()) < 6 for q in asked)
+        exact(works_of(arrivals, kinds()), costs, 6)
+    assert all(-60 < p.most(Conditions()) < 6 for p in asked)
 
 
 def test_the_paper_s_load_is_found_said_and_used(tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from timely_llm.bench.grid import Cell, Conditions, TimeScale
+from timely_llm.bench.config import Conditions, GridPoint, TimeScale
 from timely_llm.bench.real import RealBench
 from timely_llm.cli.app import app
 from timely_llm.paths import share
@@ -36,8 +36,8 @@ def real():
 
 @pytest.mark.parametrize("policy", ["timely", "edf", "vllm", "vllm_priority"])
 def test_every_goal_is_served_and_counted(real, few, policy):
-    cell = Cell("vllm tiny_planner", few, 1.0, policy, 4, 0)
-    found = real.measure(cell, Conditions())
+    point = GridPoint("vllm tiny_planner", few, 1.0, policy, 4, 0)
+    found = real.measure(point, Conditions())
     row = found.row
     assert (row["n"], row["dropped"], row["refused"]) == (GOALS, 0, 0)
     assert 0 < row["response_s"]["p50"] <= row["waiting_s"]["p50"]
@@ -47,10 +47,10 @@ def test_every_goal_is_served_and_counted(real, few, policy):
 
 
 def test_steps_and_the_planner_s_share_are_measured(real, few):
-    real.measure(Cell("vllm tiny_planner", few, 1.0, "timely", 4, 0), Conditions())
+    real.measure(GridPoint("vllm tiny_planner", few, 1.0, "timely", 4, 0), Conditions())
     assert 1e-4 < real.engine.step_time() < 1.0
     assert 50 < real.engine.context < 1000
-    assert real.scale == 0.2
+    assert real.scales[-1] == 0.2
     assert 0 < real.share.step < real.share.goal < 10
 
 

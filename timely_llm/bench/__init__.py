@@ -1,1 +1,3 @@
-"""The bench: workloads times policies, measured, bounded, plotted; and profiles of engines."""
+"""Policies compared on workloads, and engines measured: ``timely-llm bench`` and ``profile``."""
+
+DEFAULT_PRESET = "rtx4090-llama3-8b"

@@ -1,4 +1,4 @@
-"""One burst of a trace, goal by goal: when it was written and when its robot worked. Pure.
+"""One burst of a trace, goal by goal: when its plan was generated and when its robot worked. Pure.
 
 What TimelyLLM's Figure 6 shows of two goals of WID2.
 """
@@ -9,15 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from timely_llm.bench.config import trace_of
+from timely_llm.bench.results import Results
+from timely_llm.bench.simulated import setting_of
 from timely_llm.protocols.messages import Execution, ExecutionState, PlanEvent, PlanEventType
 from timely_llm.protocols.utility import URGENT
-from timely_llm.simulation.loop import Replay, Setting
+from timely_llm.simulation.loop import Replay, Run, Setting
 from timely_llm.simulation.robots import SimRobot
 from timely_llm.simulation.trace import Trace
 
 GAP = 0.05  # s at load 1: arrivals closer than this are of one burst
 SIZES = range(4, 9)  # goals of a burst that can be told apart in a figure
-_AFTER = 20.0  # s that are replayed behind the burst
+_AFTER = 20.0  # s that are replayed after the burst
 
 _BEGIN = (PlanEventType.STARTED, PlanEventType.RESUMED)
 _REST = (
@@ -38,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class GoalTimeline:
     """One goal. ``arrival``, ``due`` (arrival + ERT) and ``first`` (its first segment is at the
     robot; None: it never was) in s."""
 
@@ -50,6 +53,26 @@ class Lane:
     first: float | None
     writing: tuple[Span, ...]
     executing: tuple[Span, ...]
+
+
+def burst_timelines(results: Results) -> tuple[str, dict[str, tuple[GoalTimeline, ...]]]:
+    """What is shown of one burst, the first of the grid's first workload and load: its title, and
+    the burst under vllm (else the worst policy) and under the best one."""
+    found = results.summaries()
+    first = found[0].point
+    here = [one for one in found if one.point.scenario == first.scenario]
+    here.sort(key=lambda one: one.utility)
+    low = next((one for one in here if one.point.policy == "vllm"), here[0])
+    trace = trace_of(first.workload, first.seed, first.load)
+    burst, conditions = burst_of(trace, first.load), results.conditions_of(first.engine)
+    shown = {
+        f"{one.point.policy}, max batch {one.point.max_batch}": timelines(
+            trace, setting_of(one.point, conditions), burst
+        )
+        for one in (low, here[-1])
+    }
+    at = trace.arrivals[burst.start].at
+    return f"One burst of {first.workload} at load {first.load:g}, at {at:.1f} s", shown
 
 
 def burst_of(trace: Trace, load: float = 1.0) -> range:
@@ -67,7 +90,7 @@ def burst_of(trace: Trace, load: float = 1.0) -> range:
     return range(min(len(arrivals), SIZES[-1]))
 
 
-def lanes(trace: Trace, setting: Setting, burst: range) -> tuple[Lane, ...]:
+def timelines(trace: Trace, setting: Setting, burst: range) -> tuple[GoalTimeline, ...]:
     """Replay ``trace`` up to the burst, and a little further, and follow the burst's goals."""
     cut = replace(trace, arrivals=trace.arrivals[: burst.stop])
     replay = _Followed(cut, replace(setting, timeline=True, cut=_AFTER))
@@ -77,7 +100,7 @@ def lanes(trace: Trace, setting: Setting, burst: range) -> tuple[Lane, ...]:
         arrival = trace.arrivals[number]
         events = [event for event in run.timeline if event.plan_id == str(number)]
         found.append(
-            Lane(
+            GoalTimeline(
                 number,
                 arrival.task.name,
                 arrival.task.urgency in URGENT,
@@ -99,7 +122,7 @@ class _Followed(Replay):
             self.reports.setdefault(report.plan_id, []).append(report)
         super()._publish(robot, reports, now)
 
-    def run(self):
+    def run(self) -> Run:
         self.reports: dict[str, list[Execution]] = {}
         return super().run()
 

@@ -1,7 +1,7 @@
 """Fits step times to measured steps, and says how well. Pure: samples in, coefficients out.
 
-Steps are measured in cells of like ones, visited in turn. The steps of every second visit of each
-cell are held out: fits see the others' medians only, and are judged by the held-out medians.
+Steps of a few shapes are measured, visited in turn. The steps of every second visit of each shape
+are held out: fits see the others' medians only, and are judged by the held-out medians.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
 Latency = Callable[[float, float, float], float]
 
 
-class Cell(NamedTuple):
-    """What the steps of a cell compute, nominally: ``batch`` decoding sequences over ``context`` KV
-    tokens each, and ``prefill`` prompt tokens beside them."""
+class StepShape(NamedTuple):
+    """What a step computes, nominally: ``batch`` decoding sequences over ``context`` KV tokens
+    each, and ``prefill`` prompt tokens beside them."""
 
     batch: int
     prefill: int
@@ -37,9 +37,9 @@ class Cell(NamedTuple):
 
 class Sample(NamedTuple):
     """One measured step: what it computed in fact, and how long it took in s. ``kv`` are the tokens
-    of all its decoding sequences. Visits of a cell count from 0."""
+    of all its decoding sequences. Visits of a shape count from 0."""
 
-    cell: Cell
+    shape: StepShape
     visit: int
     batch: int
     prefill: int
@@ -48,9 +48,9 @@ class Sample(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A cell's median step: means of what was computed, median time in s."""
+    """A shape's median step: means of what was computed, median time in s."""
 
-    cell: Cell
+    shape: StepShape
     batch: int
     prefill: float
     kv: float
@@ -58,11 +58,11 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CellReport:
-    """A cell's steps and times in s. ``predicted`` is for the held-out steps by a fit that has not
-    seen the cell."""
+class ShapeReport:
+    """A shape's steps and times in s. ``predicted`` is for the held-out steps by a fit that has not
+    seen the shape."""
 
-    cell: Cell
+    shape: StepShape
     steps: int
     prefill: float
     kv: float
@@ -80,12 +80,12 @@ class CellReport:
 class FitReport:
     """How good a fit is: mean absolute percentage errors, as shares.
 
-    ``unseen``, by kind of cell and for ``all``: held-out medians, each predicted by a fit to the
-    other cells. ``seen``: held-out medians by the fit to all cells. ``floor``: held-out medians by
-    the medians of the same cells' other half, the noise of medians on this machine (A/A).
+    ``unseen``, by kind of shape and for ``all``: held-out medians, each predicted by a fit to the
+    other shapes. ``seen``: held-out medians by the fit to all shapes. ``floor``: held-out medians
+    by the medians of the same shapes' other half, the noise of medians on this machine (A/A).
     ``step`` and ``step_floor`` are the same for single held-out steps. ``online``: single steps of
     the second half of the time, each predicted by what ``LatencyEstimate`` had learned before it;
-    ``online_floor``: the same steps by the medians of their own cells over all the time.
+    ``online_floor``: the same steps by the medians of their own shapes over all the time.
     """
 
     unseen: dict[str, float]
@@ -95,7 +95,7 @@ class FitReport:
     step_floor: float
     online: float
     online_floor: float
-    cells: tuple[CellReport, ...]
+    shapes: tuple[ShapeReport, ...]
 
 
 def halves(samples: Iterable[Sample]) -> tuple[list[Sample], list[Sample]]:
@@ -106,20 +106,20 @@ def halves(samples: Iterable[Sample]) -> tuple[list[Sample], list[Sample]]:
     return both
 
 
-def points(samples: Iterable[Sample]) -> dict[Cell, Point]:
-    """The median step of each cell."""
-    cells: dict[Cell, list[Sample]] = {}
+def points(samples: Iterable[Sample]) -> dict[StepShape, Point]:
+    """The median step of each shape."""
+    shapes: dict[StepShape, list[Sample]] = {}
     for sample in samples:
-        cells.setdefault(sample.cell, []).append(sample)
+        shapes.setdefault(sample.shape, []).append(sample)
     return {
-        cell: Point(
-            cell,
+        shape: Point(
+            shape,
             some[0].batch,
             fmean(sample.prefill for sample in some),
             fmean(sample.kv for sample in some),
             median(sample.seconds for sample in some),
         )
-        for cell, some in cells.items()
+        for shape, some in shapes.items()
     }
 
 
@@ -174,29 +174,29 @@ def mape(some: Iterable[tuple[float, float]]) -> float:
 
 
 def judge(samples: Sequence[Sample]) -> FitReport:
-    """How well fits to one half of the steps predict the other half. ``ValueError`` where a cell
+    """How well fits to one half of the steps predict the other half. ``ValueError`` where a shape
     has no second visit, or nothing decodes alone."""
     training, held_out = halves(samples)
     known, wanted, every = points(training), points(held_out), points(samples)
-    missing = [cell for cell in known if cell not in wanted]
+    missing = [shape for shape in known if shape not in wanted]
     if missing or not known:
         raise ValueError(f"{len(missing)} cells were visited once: at least twice is needed")
     whole = fit(list(known.values()))
-    unseen = {cell: _predict(_without(known, cell), wanted[cell]) for cell in known}
+    unseen = {shape: _predict(_without(known, shape), wanted[shape]) for shape in known}
     kinds: dict[str, list[tuple[float, float]]] = {}
-    for cell, predicted in unseen.items():
-        for kind in ("all", cell.kind):
-            kinds.setdefault(kind, []).append((predicted, wanted[cell].seconds))
+    for shape, predicted in unseen.items():
+        for kind in ("all", shape.kind):
+            kinds.setdefault(kind, []).append((predicted, wanted[shape].seconds))
     late = list(zip(replay(samples), samples, strict=True))[len(samples) // 2 :]
     return FitReport(
         unseen={kind: mape(pairs) for kind, pairs in kinds.items()},
         seen=mape((_predict(whole, point), point.seconds) for point in wanted.values()),
-        floor=mape((known[cell].seconds, point.seconds) for cell, point in wanted.items()),
+        floor=mape((known[shape].seconds, point.seconds) for shape, point in wanted.items()),
         step=mape((whole(s.batch, s.prefill, s.kv), s.seconds) for s in held_out),
-        step_floor=mape((known[s.cell].seconds, s.seconds) for s in held_out),
+        step_floor=mape((known[s.shape].seconds, s.seconds) for s in held_out),
         online=mape((predicted, sample.seconds) for predicted, sample in late),
-        online_floor=mape((every[sample.cell].seconds, sample.seconds) for _, sample in late),
-        cells=tuple(_cell(samples, every[c], wanted[c], unseen[c]) for c in sorted(known)),
+        online_floor=mape((every[sample.shape].seconds, sample.seconds) for _, sample in late),
+        shapes=tuple(_shape_report(samples, every[c], wanted[c], unseen[c]) for c in sorted(known)),
     )
 
 
@@ -210,9 +210,9 @@ def replay(samples: Iterable[Sample]) -> list[float]:
     return predictions
 
 
-def _without(known: dict[Cell, Point], cell: Cell) -> StepLatency:
-    """A fit to the other cells; to all where no other one decodes alone."""
-    others = [point for other, point in known.items() if other != cell]
+def _without(known: dict[StepShape, Point], shape: StepShape) -> StepLatency:
+    """A fit to the other shapes; to all where no other one decodes alone."""
+    others = [point for other, point in known.items() if other != shape]
     decodes = any(point.batch and not point.prefill for point in others)
     return fit(others if decodes else list(known.values()))
 
@@ -221,10 +221,12 @@ def _predict(latency: Latency, point: Point) -> float:
     return latency(point.batch, point.prefill, point.kv)
 
 
-def _cell(samples: Iterable[Sample], all_: Point, held_out: Point, predicted: float) -> CellReport:
-    times = [sample.seconds for sample in samples if sample.cell == all_.cell]
-    return CellReport(
-        all_.cell,
+def _shape_report(
+    samples: Iterable[Sample], all_: Point, held_out: Point, predicted: float
+) -> ShapeReport:
+    times = [sample.seconds for sample in samples if sample.shape == all_.shape]
+    return ShapeReport(
+        all_.shape,
         len(times),
         all_.prefill,
         all_.kv,

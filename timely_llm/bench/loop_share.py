@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from timely_llm.bench.cells import trace_of
-from timely_llm.bench.grid import Cell, Conditions, TimeScale
+from timely_llm.bench.config import Conditions, GridPoint, TimeScale, trace_of
 from timely_llm.bench.profile_file import Loop
 from timely_llm.bench.real import RealBench
 from timely_llm.estimation.step_time import StepLatency
@@ -28,8 +27,8 @@ def measure_loop(
 ) -> Loop:
     """The loop of an engine whose steps alone are ``latency``. What the loop takes is measured in
     decode steps at the same time, which ``latency`` then gives in s."""
-    cell = Cell("vllm", "wid2", 1.0, "edf", min(max_batch, BATCH), 0)
-    trace = trace_of(cell.workload, cell.seed)
+    point = GridPoint("vllm", "wid2", 1.0, "edf", min(max_batch, BATCH), 0)
+    trace = trace_of(point.workload, point.seed)
     few = replace(trace, arrivals=trace.arrivals[:GOALS])
     end = time.monotonic() + PATIENCE
 
@@ -39,7 +38,7 @@ def measure_loop(
 
     with RealBench(model, check, TimeScale(auto=True), arguments) as bench:
         try:
-            bench.run(cell, Conditions(), few)
+            bench.run(point, Conditions(), few)
         except EngineError as error:
             raise NotMeasured(str(error)) from error
         share, engine = bench.share, bench.engine

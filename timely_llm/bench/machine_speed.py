@@ -1,7 +1,7 @@
-"""How fast the machine is at the moment, by a fixed piece of work that is done now and then.
+"""How fast the machine is at the moment, by a fixed piece of work that is timed now and then.
 
-A machine that is shared, or that has to cool down, is faster at times than at others. What runs in
-real time is then measured in beats, of which each lasts as long as the work does at that time.
+A machine that is shared, or that has to cool down, is faster at times than at others. A duration in
+units of the reference work is the same at all times, as far as both slow down together.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import time
 import tokenize
 from collections.abc import Callable
 
-PERIOD = 0.01  # s between two beats
-WINDOW = 0.3  # s, about, over which beats are averaged
+PERIOD = 0.01  # s between two runs of the reference work
+WINDOW = 0.3  # s, about, over which its durations are averaged
 
 
-def medley() -> None:
+def reference_work() -> None:
     """A third of a millisecond of library code of many kinds. An engine's step, which runs through
     a lot of code, is slowed down by the same things: of the work that was tried (loops, matrices,
     pointers, scattered memory) this kept step with it best."""
@@ -35,24 +35,25 @@ def medley() -> None:
     decimal.Decimal("1.2") * 3
 
 
-class Metronome:
-    """Measures a beat when it is due. ``clock`` gives s; ``work`` is what a beat does."""
+class SpeedGauge:
+    """Times the reference ``work`` when that is due. ``clock`` gives s."""
 
     def __init__(
         self,
-        work: Callable[[], object] = medley,
+        work: Callable[[], object] = reference_work,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._work, self._clock = work, clock
-        self._beat, self._at = 0.0, -math.inf
+        self._average, self._at = 0.0, -math.inf
 
-    def listen(self) -> float:
-        """The time of a beat in s, by those of the last moments; works one out if it is due."""
+    def seconds(self) -> float:
+        """How long the reference work takes, in s, as an exponential average of its last runs; runs
+        it if ``PERIOD`` has passed."""
         now = self._clock()
         if now >= self._at + PERIOD:
             self._work()
             end = self._clock()
             weight = -math.expm1((self._at - end) / WINDOW)  # 1 for the first one
-            self._beat += weight * (end - now - self._beat)
+            self._average += weight * (end - now - self._average)
             self._at = end
-        return self._beat
+        return self._average

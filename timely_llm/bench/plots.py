@@ -1,37 +1,54 @@
 """The figures of a bench, with plotly: utility and waiting over loads and batch sizes, response
-times. Pure; the timeline of a burst is in ``bench/burst_plot.py``.
+times, and the timeline of a burst. Pure.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart; lines are
+told apart by symbol and dash as well, and carry their names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from timely_llm.bench.grid import Measured, Sample, Summary, interval, kept_cells, summaries
-from timely_llm.bench.plot_style import BOUND, dress, style_of
+from timely_llm.bench.burst import GoalTimeline
+from timely_llm.bench.results import (
+    Measured,
+    Sample,
+    Summary,
+    grouped,
+    interval,
+    kept_runs,
+    summaries,
+)
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star", "triangle-down")
+DASHES = ("solid", "dash", "dot", "dashdot")
+BOUND = "upper bound"
+_FONT = {"family": "Helvetica, Arial, sans-serif", "size": 14, "color": "#222222"}
+_GRID = "#E3E3E3"
 _LABEL_GAP = 0.045  # of a panel's height between two lines' names
 _PANEL = 380  # pixels
+_SPANS = {
+    "urgent plan is written": "#D55E00",
+    "other plan is written": "#0072B2",
+    "robot executes": "#B8D4E8",
+}
 
 
-def figures(
-    found: Sequence[Summary], measured: Sequence[Measured], times: str = "s"
-) -> dict[str, go.Figure]:
+def figures(found: Sequence[Summary], measured: Sequence[Measured]) -> dict[str, go.Figure]:
     """All figures that the runs allow, by file name: of several batch sizes the best of each
-    policy, and one figure over them. ``times`` is the unit of all times."""
+    policy, and one figure over them."""
     best = summaries(measured, best=True)
     made = {
         "utility": over_loads(
             best, "utility_mean", "mean time utility of a goal", "Utility against load"
         ),
-        "waiting": over_loads(
-            best, "waiting_s", f"mean waiting time ({times})", "Waiting against load"
-        ),
-        "response": responses(kept_cells(best, measured), times),
+        "waiting": over_loads(best, "waiting_s", "mean waiting time (s)", "Waiting against load"),
+        "response": responses(kept_runs(best, measured)),
     }
     if len(found) > len(best):
         made["batches"] = over_batches(found)
@@ -43,14 +60,14 @@ def figures(
 
 def over_loads(found: Sequence[Summary], key: str, axis: str, title: str) -> go.Figure:
     """A panel for each engine and workload: ``key`` of each policy's row over the load."""
-    panels = _grouped(found, lambda s: (s.cell.engine, s.cell.workload))
+    panels = grouped(found, lambda s: (s.point.engine, s.point.workload))
     figure = _panels([" · ".join(where) for where in panels], title)
-    if len({s.cell.load for s in found}) == 1:
-        return _one_load(figure, panels, key, axis, found[0].cell.load)
+    if len({s.point.load for s in found}) == 1:
+        return _one_load(figure, panels, key, axis, found[0].point.load)
     for column, group in enumerate(panels.values(), 1):
         lines = {
-            name: sorted((s.cell.load, _value(s, key), _error(s, key)) for s in own)
-            for name, own in _grouped(group, _policy).items()
+            name: sorted((s.point.load, _value(s, key), _error(s, key)) for s in own)
+            for name, own in grouped(group, _policy).items()
         }
         if key == "utility_mean":
             lines |= _bound_line(group)
@@ -63,15 +80,15 @@ def over_loads(found: Sequence[Summary], key: str, axis: str, title: str) -> go.
 
 def over_batches(found: Sequence[Summary]) -> go.Figure:
     """Utility of each policy over its batch size, as in TimelyLLM's Figure 7: a panel a load."""
-    panels = _grouped(found, lambda s: (s.cell.workload, f"load {s.cell.load:g}"))
+    panels = grouped(found, lambda s: (s.point.workload, f"load {s.point.load:g}"))
     figure = _panels([" · ".join(where) for where in panels], "Utility against batch size")
     for column, group in enumerate(panels.values(), 1):
         lines = {
             policy: [
-                (s.cell.max_batch, s.utility, interval(s.utilities)[1])
-                for s in sorted(own, key=lambda s: s.cell.max_batch)
+                (s.point.max_batch, s.utility, interval(s.utilities)[1])
+                for s in sorted(own, key=lambda s: s.point.max_batch)
             ]
-            for policy, own in _grouped(group, _policy).items()
+            for policy, own in grouped(group, _policy).items()
         }
         _draw_lines(figure, column, lines, log=False, least=_least(group))
         figure.update_xaxes(title_text="most generations in one step", row=1, col=column)
@@ -92,9 +109,9 @@ def _one_load(
             figure.add_trace(
                 go.Scatter(
                     x=[_value(s, key)],
-                    y=[s.cell.policy],
+                    y=[s.point.policy],
                     mode="markers",
-                    marker={"size": 12, **_marker(s.cell.policy, group)},
+                    marker={"size": 12, **_marker(s.point.policy, group)},
                     error_x={"type": "data", "array": [_error(s, key) or 0.0]},
                     showlegend=False,
                     hovertemplate="%{y}: %{x:.4g}<extra></extra>",
@@ -198,10 +215,10 @@ def _reach(lines: dict[str, list], least: float | None) -> tuple[float, float]:
 # Distributions.
 
 
-def responses(measured: Sequence[Measured], times: str) -> go.Figure:
+def responses(measured: Sequence[Measured]) -> go.Figure:
     """Which share of all goals has had its first segment within a time: urgent goals left, normal
     ones right, a row for each workload and load. Goals without one never count as served."""
-    rows = _grouped(measured, lambda m: (m.cell.workload, m.cell.load))
+    rows = grouped(measured, lambda m: (m.point.workload, m.point.load))
     titles = [
         f"{workload}, load {load:g}: {kind} goals"
         for workload, load in rows
@@ -210,23 +227,21 @@ def responses(measured: Sequence[Measured], times: str) -> go.Figure:
     figure = make_subplots(
         rows=len(rows), cols=2, subplot_titles=titles, vertical_spacing=0.28 / max(1, len(rows))
     )
-    policies = _grouped(measured, _policy)
+    policies = grouped(measured, _policy)
     for number, group in enumerate(rows.values(), 1):
         for column, urgent in ((1, True), (2, False)):
             for index, label in enumerate(policies):
                 own = [
                     sample
                     for m in group
-                    if m.cell.policy == label
+                    if m.point.policy == label
                     for sample in m.samples
                     if sample.urgent is urgent
                 ]
                 if own:
                     trace = _distribution(own, label, index, number == column == 1)
                     figure.add_trace(trace, row=number, col=column)
-            figure.update_xaxes(
-                type="log", title_text=f"response time ({times})", row=number, col=column
-            )
+            figure.update_xaxes(type="log", title_text="response time (s)", row=number, col=column)
             figure.update_yaxes(range=[0, 1.02], tickformat=".0%", row=number, col=column)
         figure.update_yaxes(title_text="share of goals served", row=number, col=1)
     dress(figure, "Response times", 1000, 110 + _PANEL * len(rows))
@@ -249,7 +264,140 @@ def _distribution(own: Sequence[Sample], label: str, index: int, legend: bool) -
     )
 
 
+# One burst.
+
+
+def timeline(
+    bursts: Mapping[str, Sequence[GoalTimeline]], title: str, seconds: float = 2.5
+) -> go.Figure:
+    """The burst under each policy, one above the other, its goals one below the other: when each
+    is written, when its robot works, and when its first segment was due."""
+    figure = make_subplots(
+        rows=len(bursts),
+        cols=1,
+        shared_xaxes=True,
+        subplot_titles=list(bursts),
+        vertical_spacing=0.09,
+    )
+    begin = min(goal.arrival for group in bursts.values() for goal in group)
+    for row, group in enumerate(bursts.values(), 1):
+        names = {goal.number: f"{goal.number} {goal.name}" for goal in group}
+        for kind, colour in _SPANS.items():
+            _draw_spans(figure, row, kind, colour, group, names, begin)
+        _draw_marks(figure, row, group, names, begin)
+        order = [names[goal.number] for goal in reversed(group)]
+        figure.update_yaxes(categoryorder="array", categoryarray=order, row=row, col=1)
+    rows = sum(map(len, bursts.values()))
+    dress(figure, title, 1100, 190 + 60 * len(bursts) + 30 * rows)
+    figure.update_layout(barmode="overlay", showlegend=True, legend={"itemsizing": "constant"})
+    figure.update_xaxes(range=[-0.03 * seconds, seconds], showticklabels=True)
+    figure.update_xaxes(title_text="time since the burst (s)", row=len(bursts), col=1)
+    return figure
+
+
+def _draw_spans(
+    figure: go.Figure,
+    row: int,
+    kind: str,
+    colour: str,
+    group: Sequence[GoalTimeline],
+    names: Mapping[int, str],
+    begin: float,
+) -> None:
+    executes = kind == "robot executes"
+    drawn = [
+        (names[goal.number], span)
+        for goal in group
+        if executes or goal.urgent is kind.startswith("urgent")
+        for span in (goal.executing if executes else goal.writing)
+    ]
+    figure.add_trace(
+        go.Bar(
+            y=[name for name, _ in drawn],
+            base=[span.start - begin for _, span in drawn],
+            x=[span.end - span.start for _, span in drawn],
+            customdata=[[span.text, span.start - begin, span.end - begin] for _, span in drawn],
+            hovertemplate="%{customdata[0]} %{customdata[1]:.3f} to %{customdata[2]:.3f} s"
+            "<extra></extra>",
+            orientation="h",
+            marker={"color": colour, "line": {"width": 1, "color": "white"}},
+            width=0.72 if executes else 0.4,
+            name=kind,
+            legendgroup=kind,
+            showlegend=row == 1,
+        ),
+        row=row,
+        col=1,
+    )
+
+
+def _draw_marks(
+    figure: go.Figure,
+    row: int,
+    group: Sequence[GoalTimeline],
+    names: Mapping[int, str],
+    begin: float,
+) -> None:
+    marks = {
+        "due (arrival + ERT)": ("line-ns-open", 18, [(goal, goal.due) for goal in group]),
+        "first segment at the robot": (
+            "diamond",
+            9,
+            [(goal, goal.first) for goal in group if goal.first is not None],
+        ),
+    }
+    for name, (symbol, size, points) in marks.items():
+        figure.add_trace(
+            go.Scatter(
+                x=[time - begin for _, time in points],
+                y=[names[goal.number] for goal, _ in points],
+                mode="markers",
+                marker={
+                    "symbol": symbol,
+                    "size": size,
+                    "color": "black",
+                    "line": {"width": 2, "color": "black"},
+                },
+                name=name,
+                legendgroup=name,
+                showlegend=row == 1,
+                hovertemplate=f"{name}: %{{x:.3f}} s<extra></extra>",
+            ),
+            row=row,
+            col=1,
+        )
+
+
 # What all of them share.
+
+
+def page(figure: go.Figure, name: str) -> str:
+    """``figure`` as HTML with everything in it; the same figure gives the same text."""
+    return figure.to_html(include_plotlyjs=True, full_html=True, div_id=name)
+
+
+def dress(figure: go.Figure, title: str, width: int, height: int) -> None:
+    figure.update_layout(
+        title={"text": title, "x": 0.02},
+        template="none",
+        font=_FONT,
+        width=width,
+        height=height,
+        margin={"l": 80, "r": 150, "t": 80, "b": 70},
+        hoverlabel={"bgcolor": "white"},
+    )
+    figure.update_xaxes(gridcolor=_GRID, zeroline=False, automargin=True)
+    figure.update_yaxes(gridcolor=_GRID, zeroline=False, automargin=True)
+
+
+def style_of(index: int, name: str) -> dict[str, str]:
+    if name == BOUND:
+        return {"color": "#666666", "dash": "dash", "symbol": "line-ew"}
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "dash": DASHES[index // len(COLOURS) % len(DASHES)],
+        "symbol": SYMBOLS[index % len(SYMBOLS)],
+    }
 
 
 def _panels(titles: Sequence[str], title: str) -> go.Figure:
@@ -259,20 +407,13 @@ def _panels(titles: Sequence[str], title: str) -> go.Figure:
 
 
 def _marker(policy: str, group: Sequence[Summary]) -> dict[str, str]:
-    order = list(dict.fromkeys(s.cell.policy for s in group))
+    order = list(dict.fromkeys(s.point.policy for s in group))
     style = style_of(order.index(policy), policy)
     return {"color": style["color"], "symbol": style["symbol"]}
 
 
 def _policy(one: Summary | Measured) -> str:
-    return one.cell.policy
-
-
-def _grouped(items: Iterable[Any], key) -> dict[Any, list[Any]]:
-    groups: dict[Any, list[Any]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
+    return one.point.policy
 
 
 def _value(summary: Summary, key: str) -> float | None:
@@ -290,5 +431,5 @@ def _error(summary: Summary, key: str) -> float | None:
 
 
 def _bound_line(group: Sequence[Summary]) -> dict[str, list]:
-    points = {s.cell.load: s.row["bound"] for s in group if s.row.get("bound") is not None}
+    points = {s.point.load: s.row["bound"] for s in group if s.row.get("bound") is not None}
     return {BOUND: [(x, y, None) for x, y in sorted(points.items())]} if points else {}

@@ -23,11 +23,11 @@ from pathlib import Path
 
 import yaml
 
-from timely_llm.bench.latency_fit import FitReport
+from timely_llm.bench.latency_fit import FitReport, ShapeReport
 from timely_llm.estimation.presets import EngineModel
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineInfo
-from timely_llm.validation.reader import Node, YamlError, decoded, read
+from timely_llm.validation.reader import Node, decoded, read
 
 FORMAT = 1
 _LONGEST = 1000.0  # s, of any time in a profile
@@ -244,7 +244,7 @@ def write(
                 "step_ms": _round(loop.step * 1e3),
                 "goal_ms": _round(loop.goal * 1e3),
             },
-            "grid": [_grid_line(cell) for cell in report.cells],
+            "grid": [_grid_line(shape) for shape in report.shapes],
         },
         sort_keys=False,
         default_flow_style=None,
@@ -261,31 +261,18 @@ def _errors(report: FitReport) -> dict[str, float]:
     return {name: _round(value) for name, value in errors.items()}
 
 
-def _grid_line(cell) -> dict[str, float]:
+def _grid_line(report: ShapeReport) -> dict[str, float]:
     return {
-        "batch": cell.cell.batch,
-        "prefill": _round(cell.prefill),
-        "kv": _round(cell.kv),
-        "steps": cell.steps,
-        "median_ms": _round(cell.median * 1e3),
-        "mean_ms": _round(cell.mean * 1e3),
-        "held_out_ms": _round(cell.held_out * 1e3),
-        "predicted_ms": _round(cell.predicted * 1e3),
+        "batch": report.shape.batch,
+        "prefill": _round(report.prefill),
+        "kv": _round(report.kv),
+        "steps": report.steps,
+        "median_ms": _round(report.median * 1e3),
+        "mean_ms": _round(report.mean * 1e3),
+        "held_out_ms": _round(report.held_out * 1e3),
+        "predicted_ms": _round(report.predicted * 1e3),
     }
 
 
 def _round(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-__all__ = [
-    "Loop",
-    "Profile",
-    "ProfileMismatch",
-    "YamlError",
-    "identify",
-    "load",
-    "load_profile",
-    "read_profile",
-    "write",
-]

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from timely_llm.bench.latency_fit import Cell, Sample
+from timely_llm.bench.latency_fit import Sample, StepShape
 from timely_llm.protocols.engine import Engine, EngineError, EngineRequest, StepResult
 
 BATCHES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -38,8 +38,8 @@ def grid(
     batches: Sequence[int] = (),
     prefills: Sequence[int] = (),
     contexts: Sequence[int] = (),
-) -> tuple[Cell, ...]:
-    """The cells to measure on ``engine``, a step of which computes ``prefill_chunk`` prompt tokens
+) -> tuple[StepShape, ...]:
+    """The shapes to measure on ``engine``, a step of which computes ``prefill_chunk`` prompt tokens
     at most. What is not given is chosen to fit.
 
     All batches decode over all contexts for which there is KV memory; all prompts are computed
@@ -63,13 +63,13 @@ def grid(
             )
     room = int(SHARE * info.kv_blocks * info.block_size) - max(prefills) - FIXED
     widest = _widest(batches, contexts, room, info.block_size)
-    cells = [Cell(b, 0, c) for c in contexts for b in batches if b <= widest[c]]
-    cells += [Cell(0, p, 0) for p in prefills]
+    shapes = [StepShape(b, 0, c) for c in contexts for b in batches if b <= widest[c]]
+    shapes += [StepShape(0, p, 0) for p in prefills]
     middle = contexts[len(contexts) // 2]
     beside = [b for b in batches if b <= min(widest[middle], info.max_batch - 1)]
     chosen = sorted({beside[0], beside[len(beside) // 2], beside[-1]}) if beside else []
-    cells += [Cell(b, p, middle) for b in chosen for p in prefills if b + p <= limit]
-    return tuple(cells)
+    shapes += [StepShape(b, p, middle) for b in chosen for p in prefills if b + p <= limit]
+    return tuple(shapes)
 
 
 def _check(name: str, values: Sequence[int], most: int, what: str) -> None:
@@ -120,7 +120,7 @@ class _Sequence:
 
 @dataclass(slots=True)
 class Rig:
-    """Measures cells on an engine that runs exactly what it is told.
+    """Measures shapes on an engine that runs exactly what it is told.
 
     ``grammar`` bounds what is written, as it does in a planner; it must have no end. Use it once,
     with an engine that ignores end tokens and does nothing else meanwhile.
@@ -141,24 +141,24 @@ class Rig:
 
     def measure(
         self,
-        cells: Sequence[Cell],
+        shapes: Sequence[StepShape],
         steps: int,
         going_on: Callable[[int, int], bool] = lambda done, rounds: True,
     ) -> list[Sample]:
-        """At least ``steps`` measured steps of each cell, in rounds of ``BURST``, in the order in
+        """At least ``steps`` measured steps of each shape, in rounds of ``BURST``, in the order in
         which they were made. Before each round ``going_on(done, rounds)`` may end it; the first
         rounds, two of which any fit needs, are made anyway. One more round in front is not kept.
         """
         if steps < 2 * BURST:
             raise ProfileError(f"steps is {steps}: must be at least {2 * BURST}")
-        self._prepare(cells)
+        self._prepare(shapes)
         samples: list[Sample] = []
         rounds = -(-steps // BURST)
         for visit in range(-1, rounds):
             if not going_on(visit + 1, rounds + 1) and visit >= 2:
                 break
-            for cell in self._rng.sample(cells, len(cells)):
-                made = self._visit(cell, visit)
+            for shape in self._rng.sample(shapes, len(shapes)):
+                made = self._visit(shape, visit)
                 if visit >= 0:
                     samples += made
         self._end()
@@ -166,7 +166,7 @@ class Rig:
 
     # Sequences and prompts.
 
-    def _prepare(self, cells: Sequence[Cell]) -> None:
+    def _prepare(self, shapes: Sequence[StepShape]) -> None:
         text = self._text(100)
         tokens = self._submit("", text, 1)
         self._words_per_token = 100.0 / max(1, tokens)
@@ -178,10 +178,10 @@ class Rig:
         for _ in range(10_000):
             if "pin" in self.engine.step(["pin"]).outputs:
                 break
-        for cell in cells:
-            pool = self._pools.setdefault(cell.context, [])
-            while len(pool) < cell.batch:
-                pool.append(self._sequence(cell.context))
+        for shape in shapes:
+            pool = self._pools.setdefault(shape.context, [])
+            while len(pool) < shape.batch:
+                pool.append(self._sequence(shape.context))
 
     def _end(self) -> None:
         for pool in self._pools.values():
@@ -220,33 +220,33 @@ class Rig:
     def _text(self, words: int) -> str:
         return " ".join(self._rng.choices(_VOCABULARY.split(), k=max(1, words)))
 
-    def _batch(self, cell: Cell) -> list[_Sequence]:
-        """The shortest sequences of the cell's context; those that grew too long are replaced."""
-        pool = self._pools[cell.context]
+    def _batch(self, shape: StepShape) -> list[_Sequence]:
+        """The shortest sequences of the shape's context; those that grew too long are replaced."""
+        pool = self._pools[shape.context]
         for i, sequence in enumerate(pool):
             if sequence.tokens > sequence.enough:
                 self.engine.abort(sequence.id)
-                pool[i] = self._sequence(cell.context)
+                pool[i] = self._sequence(shape.context)
         pool.sort(key=lambda sequence: sequence.tokens)
-        return pool[: cell.batch]
+        return pool[: shape.batch]
 
     # Steps.
 
-    def _visit(self, cell: Cell, visit: int) -> list[Sample]:
-        batch = self._batch(cell) if cell.batch else []
+    def _visit(self, shape: StepShape, visit: int) -> list[Sample]:
+        batch = self._batch(shape) if shape.batch else []
         if batch:
             self._step(batch)  # the batch changes: not measured
-        measure = self._prompt_step if cell.prefill else self._decode_step
-        return [measure(cell, visit, batch) for _ in range(BURST)]
+        measure = self._prompt_step if shape.prefill else self._decode_step
+        return [measure(shape, visit, batch) for _ in range(BURST)]
 
-    def _decode_step(self, cell: Cell, visit: int, batch: list[_Sequence]) -> Sample:
+    def _decode_step(self, shape: StepShape, visit: int, batch: list[_Sequence]) -> Sample:
         kv = sum(sequence.tokens for sequence in batch)
         step = self._step(batch)
-        return Sample(cell, visit, len(batch), 0, kv, step.duration)
+        return Sample(shape, visit, len(batch), 0, kv, step.duration)
 
-    def _prompt_step(self, cell: Cell, visit: int, batch: list[_Sequence]) -> Sample:
+    def _prompt_step(self, shape: StepShape, visit: int, batch: list[_Sequence]) -> Sample:
         kv = sum(sequence.tokens for sequence in batch)
-        words = round(cell.prefill * self._words_per_token) - self._own
+        words = round(shape.prefill * self._words_per_token) - self._own
         self._submit(self._fixed, self._text(max(1, words)), MARGIN)
         name = self._name()
         step = self._step(batch, name)
@@ -256,7 +256,7 @@ class Rig:
         self.engine.abort(name)
         if not step.prompt_tokens:
             raise ProfileError("the engine computed no prompt token in a step with a new prompt")
-        return Sample(cell, visit, len(batch), step.prompt_tokens, kv, seconds)
+        return Sample(shape, visit, len(batch), step.prompt_tokens, kv, seconds)
 
     def _step(self, batch: Sequence[_Sequence], *more: str) -> StepResult:
         step = self.engine.step([*(sequence.id for sequence in batch), *more])

@@ -13,10 +13,10 @@ from statistics import fmean
 from typing import Any
 
 from timely_llm import policies
-from timely_llm.bench.cells import measured, policy_of, trace_of
-from timely_llm.bench.grid import Cell, Conditions, Measured, TimeScale
+from timely_llm.bench.config import Conditions, GridPoint, TimeScale, policy_of, trace_of
 from timely_llm.bench.real_engine import RealEngine
 from timely_llm.bench.real_time import Check, RealReplay, Stretched
+from timely_llm.bench.results import Measured
 from timely_llm.estimation.presets import EngineModel
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import Segment
@@ -45,7 +45,7 @@ class RealBench(AbstractContextManager):
 
     ``check`` is called between steps and may raise. ``time_scale`` is what 1 s of the workload
     lasts; one that goes by the engine's decode step follows the machine's speed all through a run.
-    ``scale`` is the mean of the latest run, and ``share`` the planner's share of it.
+    ``scales`` has the mean of each run, and ``share`` the planner's share of the latest one.
     """
 
     def __init__(
@@ -56,31 +56,31 @@ class RealBench(AbstractContextManager):
         engine_args: Mapping[str, Any] | None = None,
     ) -> None:
         self.engine = RealEngine(model, check, engine_args)
-        self.scale, self.share = 1.0, Share(0.0, 0.0)
+        self.scales: list[float] = []
+        self.share = Share(0.0, 0.0)
         self._time_scale, self._check = time_scale or TimeScale(), check
 
     def __exit__(self, *error: object) -> None:
         self.engine.close()
 
-    def measure(self, cell: Cell, conditions: Conditions) -> Measured:
-        """Run ``cell`` in real time, idle time apart."""
-        trace = trace_of(cell.workload, cell.seed, cell.load)
-        return measured(cell, trace, self.run(cell, conditions, trace))
+    def measure(self, point: GridPoint, conditions: Conditions) -> Measured:
+        """Run ``point`` in real time, idle time apart."""
+        trace = trace_of(point.workload, point.seed, point.load)
+        return Measured.of(point, trace, self.run(point, conditions, trace))
 
-    def run(self, cell: Cell, conditions: Conditions, trace: Trace, timeline: bool = False) -> Run:
-        """Run ``trace`` as ``cell`` says; times in s of the workload."""
-        policy, predictor = policy_of(cell.policy)
+    def run(self, point: GridPoint, conditions: Conditions, trace: Trace) -> Run:
+        """Run ``trace`` as ``point`` says; times in s of the workload."""
+        policy, predictor = policy_of(point.policy)
         setting = Setting(
             policy=policy,
             engine=_UNKNOWN,
-            max_batch=cell.max_batch,
+            max_batch=point.max_batch,
             network=conditions.network,
             refusals=conditions.refusals,
-            timeline=timeline,
             cut=conditions.cut,
             predictor=predictor,
         )
-        engine = Stretched(self.engine.get(policies.get(policy), cell.max_batch))
+        engine = Stretched(self.engine.get(policies.get(policy), point.max_batch))
         steps: list[float] = []  # what a decode step lasts, turn by turn
 
         def scale() -> float:
@@ -88,14 +88,14 @@ class RealBench(AbstractContextManager):
             return self._time_scale.of(lambda: steps[-1])
 
         prompts = self.engine.prompts
-        replay = RealReplay(trace, setting, engine, prompts, cell.seed, self._check, scale)
+        replay = RealReplay(trace, setting, engine, prompts, point.seed, self._check, scale)
         gc.collect()
         try:
             run = replay.run()
         finally:
             replay.clear()
         step = fmean(steps)
-        self.scale = self._time_scale.of(lambda: step)
+        self.scales.append(self._time_scale.of(lambda: step))
         own = replay.planner.total - engine.computing - engine.submitting
         self.share = Share(
             own / step / max(1, run.steps), engine.submitting / step / max(1, engine.submitted)
@@ -106,14 +106,14 @@ class RealBench(AbstractContextManager):
         """``trace`` with the model's own plans, token by token, and with prompts of its lengths:
         what the simulator has to replay to foretell runs on this engine. Calls that the trace's
         answers do not have take a time drawn by ``trace.name``."""
-        model = self.engine.get(policies.get("fcfs"), 8).info.model
+        engine = self.engine.get(policies.get("fcfs"), 8)
         known: dict[Task, Task] = {}
         arrivals = []
         rng = random.Random(f"{trace.name} as written")
         for arrival in trace.arrivals:
             task = arrival.task
             if task not in known:
-                written = self.engine.write(task)
+                written = self.engine.write(engine, task)
                 known[task] = replace(
                     task,
                     tokens=filled(written.texts),
@@ -126,5 +126,5 @@ class RealBench(AbstractContextManager):
             calls = tuple(call for cut in cuts for call in cut.calls)
             plan.grow(Segment(0, "", 0, text=answer.plan, calls=calls, last=True))
             arrivals.append(replace(arrival, task=answer, durations=tuple(plan.durations)))
-        source = f"{trace.source}; answers as {model} writes them".lstrip("; ")
+        source = f"{trace.source}; answers as {engine.info.model} writes them".lstrip("; ")
         return replace(trace, arrivals=tuple(arrivals), source=source)

@@ -1,17 +1,17 @@
 """vLLM for a bench: the engine that a policy needs, plans written alone, and its decode step.
 
-What a decode step takes is kept in beats (``machine_speed.py``), so that it is known for every
-moment of a run without being measured in it.
+What a decode step takes is kept in units of reference work (``machine_speed.py``), so that it is
+known for every moment of a run without being measured in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from timely_llm.bench.machine_speed import Metronome
+from timely_llm.bench.machine_speed import SpeedGauge
 from timely_llm.bench.real_time import Check, settle
 from timely_llm.core.goals import PlannerConfig
 from timely_llm.language.grammar import plan_grammar
@@ -27,13 +27,14 @@ ROUNDS = 10  # of the published tasks, in which the decode step is measured
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A plan that was written alone: its text by tokens, the tokens of the fixed prompt and of the
-    whole one, and the times of its decode steps in s."""
+    """A plan that was generated alone: its text by tokens, the tokens of the fixed prompt and of
+    the whole one, the times of its decode steps in s, and those of the reference work meanwhile."""
 
     texts: tuple[str, ...]
     fixed: int
     prompt: int
     steps: tuple[float, ...]
+    units: tuple[float, ...]
 
 
 class RealEngine:
@@ -50,10 +51,10 @@ class RealEngine:
         self.prompts = PromptTemplate.resolve("", model)
         self.context, self.mean_over_median = 0.0, 1.0
         self._model, self._check, self._arguments = model, check, arguments
-        self._metronome = Metronome()
+        self._speed = SpeedGauge()
         self._engine: Engine | None = None
         self._key: tuple[Any, ...] = ()
-        self._beats = 0.0  # of a decode step
+        self._step = 0.0  # a decode step, in units of reference work
 
     def close(self) -> None:
         """End the engine, if there is one."""
@@ -64,45 +65,45 @@ class RealEngine:
     def get(self, policy: Policy, max_batch: int) -> Engine:
         """The engine for a policy, warm."""
         key = (policy.native, policy.priority, max_batch)
-        if key != self._key:
-            from timely_llm.engine.vllm_engine import VllmEngine
+        if self._engine is not None and key == self._key:
+            return self._engine
+        from timely_llm.engine.vllm_engine import VllmEngine
 
-            self.close()
-            self._engine = VllmEngine(
-                self._model,
-                scheduler="native" if policy.native else "segmented",
-                native_policy="priority" if policy.priority else "fcfs",
-                engine_args=self._arguments,
-                max_batch=max_batch,
-            )
-            self._key = key
-            first = {task.kind: task for task in published()}
-            for task in [*first.values()] * WARM_UP:
-                self.write(task)
-            if not self._beats:
-                self._measure()
-        return self._engine
+        self.close()
+        engine = self._engine = VllmEngine(
+            self._model,
+            scheduler="native" if policy.native else "segmented",
+            native_policy="priority" if policy.priority else "fcfs",
+            engine_args=self._arguments,
+            max_batch=max_batch,
+        )
+        self._key = key
+        first = {task.kind: task for task in published()}
+        for task in [*first.values()] * WARM_UP:
+            self.write(engine, task)
+        if not self._step:
+            self._measure(engine)
+        return engine
 
     def step_time(self) -> float:
         """The time of a decode step at batch 1 in s, as fast as the machine is now."""
-        return self._beats * self._metronome.listen()
+        return self._step * self._speed.seconds()
 
-    def _measure(self) -> None:
-        """The decode step, plan by plan, in the beats that are heard meanwhile."""
+    def _measure(self, engine: Engine) -> None:
+        """The decode step, plan by plan, in units of the reference work at the same time."""
         found, contexts, spreads = [], [], []
         for task in published() * ROUNDS:
-            beats: list[float] = []
-            written = self.write(task, lambda beats=beats: beats.append(self._metronome.listen()))
+            written = self.write(engine, task)
             middle = median(written.steps)
-            found.append(middle / fmean(beats))
+            found.append(middle / fmean(written.units))
             spreads.append(fmean(written.steps) / middle)
             contexts.append(written.prompt + len(written.texts) / 2)
-        self._beats = median(found)
+        self._step = median(found)
         self.context, self.mean_over_median = fmean(contexts), fmean(spreads)
 
-    def write(self, task: Task, after_step: Callable[[], object] = lambda: None) -> Written:
-        """Have the plan of one task written, alone."""
-        engine, skills = self._engine, skill_sets()[task.kind]
+    def write(self, engine: Engine, task: Task) -> Written:
+        """The plan of one task, generated alone."""
+        skills = skill_sets()[task.kind]
         system, grammar = self.prompts.system(skills), plan_grammar(skills)
         user = self.prompts.user(skills, task.scene, task.instruction)
         fixed = engine.submit(EngineRequest("fixed", 0, system, None, grammar))
@@ -111,6 +112,7 @@ class RealEngine:
         prompt = engine.submit(EngineRequest("alone", 0, system, user, grammar, limit))
         texts: list[str] = []
         steps: list[float] = []
+        units: list[float] = []
         finish = None
         while finish is None:
             self._check()
@@ -121,6 +123,6 @@ class RealEngine:
             if output is not None:
                 texts += [""] * (output.tokens - 1) + [output.text]
                 finish = output.finish
-            after_step()
+            units.append(self._speed.seconds())
         settle(engine)
-        return Written(tuple(texts), fixed, prompt, tuple(steps))
+        return Written(tuple(texts), fixed, prompt, tuple(steps), tuple(units))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-PAPER_UTILITY = 0.74  # of ``vllm`` on WID2, a goal (TimelyLLM, Figure 7: max batch 12)
-PAPER_BATCH = 12
+PAPER_UTILITY = 0.74  # mean of a goal of WID2 under ``vllm`` (TimelyLLM, Figure 7), at
+PAPER_BATCH = 12  # sequences in a step at most
 LEAST, MOST = 1 / 64, 256.0
 
 

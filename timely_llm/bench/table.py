@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from timely_llm.bench.grid import Measured, Summary, interval
-from timely_llm.protocols.utility import Urgency
+from timely_llm.bench.results import Measured, Summary, grouped, interval
 
-# Heading, width where it matters, and what stands there.
 _COLUMNS = (
     *("policy", "batch", "utility", "max(0,U)", "lead", "bound", "urgent", "normal"),
     *("met u", "met n", "resp", "p99", "wait", "p99", "drop", "refd", "SLO"),
@@ -30,12 +27,8 @@ LEGEND = (
 def tables(found: Iterable[Summary], scales: Mapping[str, float]) -> Group:
     """One table for each engine, workload and load. ``scales``: s of an engine for 1 s of the
     workload, said where it is not 1."""
-    groups: dict[tuple, list[Summary]] = {}
-    for one in found:
-        cell = one.cell
-        groups.setdefault((cell.engine, cell.workload, cell.load), []).append(one)
-    parts: list[Any] = []
-    for (engine, workload, load), group in groups.items():
+    parts: list[Text | Table] = []
+    for (engine, workload, load), group in grouped(found, lambda one: one.point.scenario).items():
         title = (
             f"{workload} at load {load:g} on {engine}: {_seeds(group)}, "
             f"{_goals(group[0]):g} goals, at most {group[0].maximum:.3f} a goal"
@@ -43,36 +36,38 @@ def tables(found: Iterable[Summary], scales: Mapping[str, float]) -> Group:
         scale = scales.get(engine, 1.0)
         if scale != 1.0:
             title += f"; 1 s of the workload lasts {scale:.4g} s"
-        parts += [Text(title, style="bold"), _table(group)]
+        best = max(one.utility for one in group)
+        table = _table(_COLUMNS)
+        for one in group:
+            table.add_row(*_figures(one), style="bold" if one.utility == best else "")
+        parts += [Text(title, style="bold"), table]
     return Group(*parts)
 
 
 def urgency_tables(measured: Iterable[Measured]) -> Group:
     """Waiting by urgency, where goals have more than two urgencies: one table for each engine,
     workload and load."""
-    groups: dict[tuple, list[Measured]] = {}
-    for one in measured:
-        groups.setdefault((one.cell.engine, one.cell.workload, one.cell.load), []).append(one)
-    parts: list[Any] = []
-    for (engine, workload, load), group in groups.items():
+    parts: list[Text | Table] = []
+    for scenario, group in grouped(measured, lambda one: one.point.scenario).items():
         levels = sorted({sample.urgency for one in group for sample in one.samples})
-        if len(levels) > 2:
-            title = f"{workload} at load {load:g} on {engine}: mean waiting in s by urgency"
-            parts += [Text(title, style="bold"), _urgency_table(group, levels)]
+        if len(levels) <= 2:
+            continue
+        table = _table(("policy", "batch", *(level.name.lower() for level in levels)))
+        setups = grouped(group, lambda one: (one.point.policy, one.point.max_batch))
+        for (policy, size), own in setups.items():
+            samples = [sample for one in own for sample in one.samples]
+            means = [fmean(s.waiting for s in samples if s.urgency == level) for level in levels]
+            table.add_row(policy, str(size), *(f"{mean:.3f}" for mean in means))
+        engine, workload, load = scenario
+        title = f"{workload} at load {load:g} on {engine}: mean waiting in s by urgency"
+        parts += [Text(title, style="bold"), table]
     return Group(*parts)
 
 
-def _urgency_table(group: Sequence[Measured], levels: Sequence[Urgency]) -> Table:
+def _table(columns: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for name in ("policy", "batch", *(level.name.lower() for level in levels)):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    by_policy: dict[tuple[str, int], list[Measured]] = {}
-    for one in group:
-        by_policy.setdefault((one.cell.policy, one.cell.max_batch), []).append(one)
-    for (policy, size), own in by_policy.items():
-        samples = [sample for one in own for sample in one.samples]
-        means = [fmean(s.waiting for s in samples if s.urgency == level) for level in levels]
-        table.add_row(policy, str(size), *(f"{mean:.3f}" for mean in means))
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
     return table
 
 
@@ -87,24 +82,13 @@ def _goals(one: Summary) -> float:
     return one.row["n"] / len(one.utilities)
 
 
-def _table(group: Sequence[Summary]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for number, name in enumerate(_COLUMNS):
-        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
-    best = max(one.utility for one in group)
-    for one in group:
-        style = "bold" if one.utility == best else ""
-        table.add_row(*_cells(one), style=style)
-    return table
-
-
-def _cells(one: Summary) -> list[str]:
+def _figures(one: Summary) -> list[str]:
     row = one.row
     response, waiting = row["response_s"], row["waiting_s"]
     bound = row.get("bound")
     return [
-        one.cell.policy,
-        str(one.cell.max_batch),
+        one.point.policy,
+        str(one.point.max_batch),
         _number(one.utility, 3) + _error(interval(one.utilities)[1], 3),
         _number(row["utility_clipped_mean"], 3),
         _lead(one),

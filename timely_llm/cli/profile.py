@@ -139,7 +139,7 @@ def _run(job: Job, out: Path, console: Console) -> None:
         engine.close()
     report = judge(samples)
     latency = fit(list(points(samples).values()))
-    least = min(cell.steps for cell in report.cells)
+    least = min(one.steps for one in report.shapes)
     write(
         out,
         model=job.model,
@@ -163,7 +163,7 @@ def _run(job: Job, out: Path, console: Console) -> None:
     _print_errors(report, console)
     if least < ENOUGH:
         console.print(f"only {least} steps of each cell ({ENOUGH} are wanted): give more --budget")
-    console.print(f"{out}: {len(samples)} steps in {len(report.cells)} cells, {seconds:.0f} s")
+    console.print(f"{out}: {len(samples)} steps in {len(report.shapes)} cells, {seconds:.0f} s")
 
 
 def _loop(job: Job, latency: StepLatency, console: Console) -> Loop:
@@ -189,17 +189,17 @@ def _measure(engine: VllmEngine, job: Job, console: Console) -> list[Sample]:
 
     from timely_llm.bench.profiling import Rig, grid
 
-    cells = grid(engine, engine.prefill_chunk, job.batches, job.prefills, job.contexts)
+    shapes = grid(engine, engine.prefill_chunk, job.batches, job.prefills, job.contexts)
     rig = Rig(engine, job.grammar, job.seed)
     end = time.monotonic() + job.budget
     with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(f"{len(cells)} cells")
+        task = progress.add_task(f"{len(shapes)} cells")
 
         def going_on(done: int, rounds: int) -> bool:
             progress.update(task, completed=done, total=rounds)
             return time.monotonic() < end
 
-        return rig.measure(cells, job.steps, going_on)
+        return rig.measure(shapes, job.steps, going_on)
 
 
 # What is printed.
@@ -214,15 +214,15 @@ def _cells_table(report: FitReport) -> Table:
         table.add_column(name, justify="right")
     table.add_column("predicted unseen", justify="right")
     table.add_column("error", justify="right")
-    for cell in report.cells:
-        times = (cell.median, cell.mean, cell.held_out, cell.predicted)
+    for one in report.shapes:
+        times = (one.median, one.mean, one.held_out, one.predicted)
         table.add_row(
-            str(cell.cell.batch),
-            f"{cell.prefill:.0f}",
-            f"{cell.kv:.0f}",
-            str(cell.steps),
+            str(one.shape.batch),
+            f"{one.prefill:.0f}",
+            f"{one.kv:.0f}",
+            str(one.steps),
             *(f"{time * 1e3:.2f} ms" for time in times),
-            f"{cell.error:.1%}",
+            f"{one.error:.1%}",
         )
     return table
 

@@ -1,6 +1,6 @@
 """Engines by name: step times and memory of the machines in the papers, each with its source.
 
-The one place of these numbers. ``OWN_WORDS`` are fitted by ``bench/fit_prefill.py``;
+The one place of these numbers. ``OWN_WORDS`` are fitted by ``benchmarks/prefill_fit.py``;
 ``python -m benchmarks prefill_fit`` prints the fit.
 """
 
