@@ -4,7 +4,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from timely_llm.cli.app import app, status_of
+from timely_llm.cli.app import app
+from timely_llm.cli.exit_status import status_of
 from timely_llm.cli.options import parameters
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.skills import SkillSetError

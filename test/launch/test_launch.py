@@ -118,7 +118,7 @@ def wait_for(client: PlannerClient, launched: Launched, robots: set[str]) -> Non
     """Wait until the planner is there and has these robots."""
     found: set[str] = set()
     client.watch_robots(lambda infos: found.update(info.robot_id for info in infos))
-    ready = client.wait(lambda: client.state is not None and found >= robots, LIMIT)
+    ready = client.wait(lambda: client.status is not None and found >= robots, LIMIT)
     assert ready, launched.log.read_text()
     client.wait_for_planner(LIMIT)
 
@@ -131,7 +131,7 @@ def test_a_fleet_is_launched_in_a_namespace_and_ends_with_ctrl_c(run, tmp_path: 
     )  # fmt: skip
     with PlannerClient("hall") as client:
         wait_for(client, launched, {"bee", "crane"})
-        assert (client.state.policy, client.state.pace) == ("edf", "rtx4090-llama3-8b")
+        assert (client.status.policy, client.status.pace) == ("edf", "rtx4090-llama3-8b")
         spaces = {robot.robot_id: robot.robot_namespace for robot in client.robots(LIMIT)}
         assert spaces == {"bee": "/hall/bee", "crane": "/hall/cell/crane"}
         request = client.send(PlanGoal("bee", "no script knows this"))
@@ -155,14 +155,14 @@ def test_the_planner_takes_a_parameter_file_and_arguments_before_it(run, tmp_pat
     launched = run("planner.launch.py", f"params_file:={tmp_path}/mine.yaml")
     with PlannerClient() as client:
         wait_for(client, launched, set())
-        assert client.state.policy == "fcfs"
+        assert client.status.policy == "fcfs"
     launched.interrupt()
     launched = run(
         "planner.launch.py", f"params_file:={tmp_path}/mine.yaml", "policy:=edf", "namespace:=a/b"
     )
     with PlannerClient("a/b") as client:
         wait_for(client, launched, set())
-        assert client.state.policy == "edf"
+        assert client.status.policy == "edf"
     launched.interrupt()
     assert launched.left_behind() == []
 

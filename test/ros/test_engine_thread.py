@@ -8,7 +8,7 @@ def test_a_loop_that_turns_is_never_late() -> None:
     assert not any(watch.look(turn, 0.5 * turn) for turn in range(100))
 
 
-def test_a_loop_that_does_not_is_late_behind_the_limit() -> None:
+def test_a_loop_that_does_not_is_late_after_the_limit() -> None:
     watch = Watch(2.0, 0.5)
     looks = [watch.look(7, 0.5 * i) for i in range(7)]
     assert looks == [False] * 5 + [True] * 2

@@ -9,7 +9,7 @@ from timely_llm.ros.services import Services
 
 
 class Topics:
-    """Stands in for the outlets."""
+    """Stands in for the links to the robots."""
 
     def __init__(self) -> None:
         self.calls: list[tuple] = []

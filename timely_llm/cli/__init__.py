@@ -1,4 +1,5 @@
-"""The ``timely-llm`` command: how it starts and ends. What it does is in ``command/``.
+"""The ``timely-llm`` command: how it starts and ends. Each command has a file of its own here; the
+files without one say in their first lines what several of them share.
 
 Exit status: 0 done, 1 failed, 2 used wrongly, 3 no planner, 130 interrupted.
 """
@@ -9,7 +10,7 @@ import os
 import signal
 import sys
 
-from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
+from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED, status_of
 
 
 def main() -> int:
@@ -24,17 +25,10 @@ def main() -> int:
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
-        return _explain(error)
+        status = status_of(error)
+        if status is None:
+            raise
+        if str(error):
+            print(f"timely-llm: {error}", file=sys.stderr)
+        return status
     return EXIT_FAILED
-
-
-def _explain(error: Exception) -> int:
-    """Say in one line what the matter is; a fault of ours keeps its traceback."""
-    from timely_llm.cli.app import status_of
-
-    status = status_of(error)
-    if status is None:
-        raise error
-    if str(error):
-        print(f"timely-llm: {error}", file=sys.stderr)
-    return status

@@ -15,7 +15,7 @@ import typer
 
 from timely_llm.bench import DEFAULT_PRESET
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
-from timely_llm.cli.output_files import check_writable, make_folder
+from timely_llm.cli.options import check_writable, make_folder
 
 if TYPE_CHECKING:
     from timely_llm.bench.config import BenchConfig

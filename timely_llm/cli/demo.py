@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from timely_llm.cli.options import parameters
-from timely_llm.cli.output_files import check_writable
+from timely_llm import policies
+from timely_llm.cli.options import check_writable, parameters
+from timely_llm.estimation.presets import PACES
 from timely_llm.paths import share
+from timely_llm.system.processes import Interrupt
 
 LOG_WIDTH = 132  # characters of a table that no terminal limits
 DEFAULT_PACE = "rtx4090-llama3-8b"
@@ -60,7 +62,6 @@ def demo(
     from timely_llm.cli.demo_run import BASELINE, DemoOptions, run_demo, with_seed
     from timely_llm.cli.fleet_file import load_fleet
     from timely_llm.cli.script_file import load_script
-    from timely_llm.system.processes import Interrupt
 
     chosen = load_fleet(fleet or share("config", "fleets", "demo.yaml"))
     options = DemoOptions(
@@ -87,9 +88,6 @@ def demo(
 
 def _check_names(policy: str, pace: str) -> None:
     """Refuse an unknown policy or pace before any process is started."""
-    from timely_llm import policies
-    from timely_llm.estimation.presets import PACES
-
     try:
         policies.get(policy)
     except policies.UnknownPolicy as error:

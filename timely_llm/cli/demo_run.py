@@ -22,8 +22,8 @@ from timely_llm.cli.script_file import Instruction, Script
 from timely_llm.cli.tables import comparison_table, summary_table, title_of
 from timely_llm.live.fleet_state import MISSED, FleetState, PlanTrack
 from timely_llm.live.summary import EngineName, PlanRecord, RunReport, report_json
-from timely_llm.protocols.messages import Execution, PlanEvent
-from timely_llm.ros.client import PlannerClient, PlannerError, PlannerState, PlanRequest
+from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus
+from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
 from timely_llm.system.processes import Interrupt, Interrupted, ProcessGroup
 
 BASELINE = "vllm"
@@ -116,7 +116,7 @@ def _fly(
     with PlannerClient(name="timely_llm_demo") as client, ProcessGroup(folder) as children:
         interrupt.children = children
         try:
-            if client.wait(lambda: client.state is not None, 1.0, interrupt.check):
+            if client.wait(lambda: client.status is not None, 1.0, interrupt.check):
                 raise PlannerError(
                     "another planner is in this ROS domain: leave ROS_DOMAIN_ID unset, or give "
                     "another"
@@ -145,21 +145,21 @@ def _fly(
 def _play(
     options: DemoOptions, client: PlannerClient, check: Callable[[], None], console: Console
 ) -> tuple[RunReport, list[str]]:
-    state, fleet = _state(client), FleetState()
-    title = title_of(state.policy, state.pace, state.model)
+    status, fleet = _status(client), FleetState()
+    title = title_of(status.policy, status.pace, status.model)
     with open_display(console, fleet, options.fleet.ids, title) as display:
         player = Player(options, client, fleet, display)
         player.play(check)
-    state = _state(client)
-    engine = EngineName.of(state.engine, state.model)
-    pace = state.pace or "none"
-    report = RunReport(state.policy, pace, engine, player.records(), state.recomputed)
+    status = _status(client)
+    engine = EngineName.of(status.engine, status.model)
+    recomputed = status.prompt_tokens_recomputed
+    report = RunReport(status.policy, status.pace or "none", engine, player.records(), recomputed)
     return report, player.problems()
 
 
-def _state(client: PlannerClient) -> PlannerState:
-    assert client.state is not None, "it was heard when it became ready"
-    return client.state
+def _status(client: PlannerClient) -> PlannerStatus:
+    assert client.status is not None, "it was heard when it became ready"
+    return client.status
 
 
 class Player:

@@ -11,10 +11,10 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from timely_llm.cli.fleet_file import Fleet, NodeSpec, Value, fleet_nodes
 from timely_llm.protocols.messages import RobotInfo
@@ -107,12 +107,13 @@ class LocalFleet:
     def start(self, planner: Mapping[str, Value]) -> None:
         """Start all processes; ``planner`` are the planner's parameters. ``FleetError`` where an
         interpreter of its own is not there."""
-        fleet = self.fleet
-        simulators = [(f"sim-{each.name}", each) for each in fleet.simulators]
-        for name, each in [*simulators, *zip(fleet.ids, fleet.robots, strict=True)]:
-            if each.python and not os.access(each.python, os.X_OK):
+        simulators = [(f"sim-{each.name}", each) for each in self.fleet.simulators]
+        interpreters = [(name, each.python) for name, each in simulators]
+        interpreters += [(robot.robot_id, robot.python) for robot in self.fleet.robots]
+        for name, python in interpreters:
+            if python and not os.access(python, os.X_OK):
                 raise FleetError(
-                    f"{name}: there is no interpreter {each.python!r}: make its "
+                    f"{name}: there is no interpreter {python!r}: make its "
                     "environment first (for an Indy7 arm, `make indy`)"
                 )
         for name, each in simulators:
@@ -134,37 +135,38 @@ class LocalFleet:
     def wait_recorded(
         self, recorder: Child, client: PlannerClient, check: Callable[[], None]
     ) -> None:
-        """Wait until all robots' topics are recorded, or raise ``FleetError``."""
+        """Wait until all robots' topics are recorded, or raise ``FleetError``. ``check`` is called
+        again and again and may raise."""
         spaces = [robot.namespace.strip("/") for robot in self.fleet.robots]
         topics = {f"/{space}/{name}" for space in spaces for name in ("segments", "execution")}
         topics.add("/plan_events")
 
-        def look() -> None:
-            check()
-            self.check()
-
         def ready() -> bool:
+            self.check()
             return topics <= set(recorder.log.read_text(errors="replace").split())
 
-        if not client.wait(ready, RECORDER_TIMEOUT, look):
+        if not client.wait(ready, RECORDER_TIMEOUT, check):
             raise FleetError(f"not all robots are recorded:\n{recorder.tail()}")
 
     def wait_ready(self, client: PlannerClient, check: Callable[[], None]) -> None:
-        """Wait until the planner is active and has all robots, or raise ``FleetError``."""
-        client.watch_robots(self._saw)
-
-        def look() -> None:
-            check()
-            self.check()
+        """Wait until the planner is active and has all robots, or raise ``FleetError``. ``check``
+        is called again and again and may raise."""
+        client.watch_robots(self._on_robots)
+        robots = set(self.fleet.ids)
 
         def ready() -> bool:
-            return client.state is not None and self.registered >= set(self.fleet.ids)
+            self.check()
+            return client.status is not None and self.registered >= robots
 
-        if not client.wait(ready, STARTUP_TIMEOUT, look):
-            missing = ", ".join(sorted(set(self.fleet.ids) - self.registered))
-            what = f"robots not registered: {missing}" if missing else "the planner is silent"
-            raise FleetError(f"not ready after {STARTUP_TIMEOUT:g} s: {what}\n{self._tails()}")
-        client.wait_for_planner(10.0, look)
+        if not client.wait(ready, STARTUP_TIMEOUT, check):
+            missing = sorted(robots - self.registered)
+            what = "the planner is silent"
+            if missing:
+                what = f"robots not registered: {', '.join(missing)}"
+            tails = [f"{name}: {self.started[name].tail(6)}" for name in ["planner", *missing][:2]]
+            words = "\n".join([f"not ready after {STARTUP_TIMEOUT:g} s: {what}", *tails])
+            raise FleetError(words)
+        client.wait_for_planner(10.0, check)
 
     def check(self) -> None:
         """Raise ``FleetError`` where a process has ended by itself."""
@@ -174,24 +176,17 @@ class LocalFleet:
             words = f"signal {-status}" if status < 0 else f"status {status}"
             raise FleetError(f"{child.name} ended with {words}:\n{child.tail()}")
 
-    def _saw(self, robots: Iterable[RobotInfo]) -> None:
+    def _on_robots(self, robots: Iterable[RobotInfo]) -> None:
         self.registered = {robot.robot_id for robot in robots if robot.alive}
-
-    def _tails(self) -> str:
-        silent = ["planner", *sorted(set(self.fleet.ids) - self.registered)][:2]
-        return "\n".join(f"{name}: {self.started[name].tail(6)}" for name in silent)
 
 
 @contextlib.contextmanager
-def environment(values: Mapping[str, str]) -> Any:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Take ``values`` into this process's environment for as long as the ``with`` lasts."""
-    before = {name: os.environ.get(name) for name in values}
+    before = dict(os.environ)
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.environ.clear()
+        os.environ.update(before)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from timely_llm.cli.exit_status import EXIT_FAILED
-from timely_llm.cli.output_files import check_writable
+from timely_llm.cli.options import check_writable
 from timely_llm.paths import share
 
 if TYPE_CHECKING:

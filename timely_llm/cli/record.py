@@ -28,6 +28,6 @@ def record(
 
     folder = out or Path(f"timely_llm_{datetime.now():%Y_%m_%d-%H_%M_%S}")
     try:
-        raise typer.Exit(run(folder, namespace, lambda line: print(line, flush=True)))
+        run(folder, namespace, lambda line: print(line, flush=True))
     except BagError as error:
         raise typer.BadParameter(str(error), param_hint="--out") from error

@@ -11,7 +11,7 @@ import typer
 
 from timely_llm.cli.bench import EngineKind
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
-from timely_llm.cli.output_files import check_writable
+from timely_llm.cli.options import check_writable
 
 if TYPE_CHECKING:
     from timely_llm.recording.compare import Replayed

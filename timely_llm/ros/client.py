@@ -6,33 +6,24 @@ with a loop of its own stays in charge, of Ctrl-C too.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import rclpy
 from rclpy.action import ActionClient
-from rclpy.experimental import EventsExecutor
+from rclpy.client import Client
 from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from timely_llm import msg, srv
 from timely_llm.action import Plan
 from timely_llm.protocols import messages as values
-from timely_llm.ros.conversions import (
-    event_from_ros,
-    from_ros,
-    to_ros,
-    uuid_to_ros,
-)
+from timely_llm.ros.conversions import event_from_ros, from_ros, to_ros, uuid_to_ros
+from timely_llm.ros.process import GuestNode
 from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
 
-TICK = 0.05  # s, between two looks at what is waited for
 MEETING = 2.0  # s, for the planner to see this client
 ANSWER = 0.5  # s, after which a question that was lost is asked again
 SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
@@ -55,19 +46,6 @@ def no_planner(where: str, waited: float) -> NoPlanner:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannerState:
-    """What the planner's heartbeat says; ``engine`` is "backend version", ``recomputed`` counts
-    the prompt tokens computed again since its start."""
-
-    policy: str
-    model: str
-    engine: str
-    pace: str
-    robots: int
-    recomputed: int
-
-
 class PlanRequest:
     """A goal on its way. ``result`` is None until it has ended."""
 
@@ -88,8 +66,8 @@ class PlanRequest:
         if self._handle is not None and not self.ended:
             self._handle.cancel_goal_async()
 
-    def _accepted(self, future: Future) -> None:
-        handle = future.result()
+    def _accepted(self, future: Future[Any]) -> None:
+        handle: Any = future.result()
         if not handle.accepted:
             code = values.ErrorCode.PLANNER_INACTIVE
             self.result = values.PlanResult(self.plan_id, code, "the planner refused the goal")
@@ -99,44 +77,24 @@ class PlanRequest:
         if self.cancel_requested:
             handle.cancel_goal_async()
 
-    def _done(self, future: Future) -> None:
-        self.result = from_ros(future.result().result)
+    def _done(self, future: Future[Any]) -> None:
+        response: Any = future.result()
+        self.result = from_ros(response.result)
 
 
-class PlannerClient:
-    """The planner under ``namespace``. Use it in a ``with``; one at a time in a process."""
+class PlannerClient(GuestNode):
+    """The planner under ``namespace``; ``status`` is its last heartbeat. Use it in a ``with``; one
+    at a time in a process."""
 
     def __init__(self, namespace: str = "", name: str = "timely_llm_client") -> None:
-        self.namespace = "/" + namespace.strip("/")
-        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node(f"{name}_{os.getpid()}", namespace=self.namespace)
-        self._executor = EventsExecutor()
-        self._executor.add_node(self._node)
-        self._plan = ActionClient(self._node, Plan, "plan")
-        self.state: PlannerState | None = None
+        super().__init__(name, namespace)
+        self._plan: ActionClient[Plan.Goal, Plan.Result, Plan.Feedback]
+        self._plan = ActionClient(self.node, Plan, "plan")
+        self.status: values.PlannerStatus | None = None
         self._heard = 0.0
-        self._node.create_subscription(msg.PlannerStatus, "planner_status", self._status, 10)
-
-    def __enter__(self) -> PlannerClient:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Leave the ROS graph."""
-        with contextlib.suppress(Exception):  # at the end nothing of this matters any more
-            self._executor.shutdown()
-            self._node.destroy_node()
-        rclpy.try_shutdown()
+        self._subscribe(msg.PlannerStatus, "planner_status", 10, from_ros, self._on_status)
 
     # Waiting.
-
-    def spin(self, seconds: float = TICK) -> None:
-        """Run callbacks for ``seconds``."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            self._executor.spin_once(left)
 
     def wait(
         self,
@@ -159,14 +117,14 @@ class PlannerClient:
         """Wait until the planner answers, or raise ``NoPlanner`` that says where it was sought
         and how to start one."""
         if not self.wait(self._plan.server_is_ready, timeout, check):
-            raise no_planner(self._name("plan"), timeout)
+            raise no_planner(self.resolve("plan"), timeout)
         self._meet(check)
 
     def _meet(self, check: Callable[[], None] | None) -> None:
         """To see the planner is not to be seen: until it knows this client's side too, a goal or
         its acceptance may be lost. What a node has is announced in order, so that a planner that
         answers on what was made last knows it all. One that is busy is not waited for."""
-        client = self._node.create_client(srv.ListRobots, "list_robots")
+        client: Client[Any, Any] = self.node.create_client(srv.ListRobots, "list_robots")
         limit = time.monotonic() + MEETING
         try:
             while (left := limit - time.monotonic()) > 0:
@@ -176,7 +134,7 @@ class PlannerClient:
                 if self.wait(future.done, min(left, ANSWER), check):
                     return
         finally:
-            self._node.destroy_client(client)
+            self.node.destroy_client(client)
 
     # Goals.
 
@@ -195,7 +153,7 @@ class PlannerClient:
         future.add_done_callback(request._accepted)
         return request
 
-    def follow(self, request: PlanRequest, canceled: Callable[[], bool]) -> None:
+    def follow(self, request: PlanRequest, canceled: Callable[[], bool]) -> values.PlanResult:
         """Wait for the goal's result; cancel the goal as soon as ``canceled`` says so.
         ``PlannerError`` where the planner falls silent meanwhile."""
         begun = time.monotonic()
@@ -207,6 +165,8 @@ class PlannerClient:
                 raise PlannerError(f"the planner is silent for {SILENCE:g} s: is it dead?")
 
         self.wait(lambda: request.ended, check=check)
+        assert request.result is not None
+        return request.result
 
     # Robots.
 
@@ -226,16 +186,16 @@ class PlannerClient:
         return tuple(response.stopped)
 
     def _call(self, kind: Any, name: str, request: Any, timeout: float) -> Any:
-        client = self._node.create_client(kind, name)
+        client: Client[Any, Any] = self.node.create_client(kind, name)
         try:
             if not self.wait(client.service_is_ready, timeout):
-                raise no_planner(self._name(name), timeout)
+                raise no_planner(self.resolve(name), timeout)
             future = client.call_async(request)
             if not self.wait(future.done, timeout):
-                raise PlannerError(f"{self._name(name)} did not answer within {timeout:g} s")
+                raise PlannerError(f"{self.resolve(name)} did not answer within {timeout:g} s")
             return future.result()
         finally:
-            self._node.destroy_client(client)
+            self.node.destroy_client(client)
 
     # Topics.
 
@@ -270,13 +230,8 @@ class PlannerClient:
         read: Callable[[Any], Any],
         callback: Callable[[Any], None],
     ) -> None:
-        self._node.create_subscription(kind, topic, lambda m: callback(read(m)), qos)
+        self.node.create_subscription(kind, topic, lambda m: callback(read(m)), qos)
 
-    def _status(self, m: msg.PlannerStatus) -> None:
+    def _on_status(self, status: values.PlannerStatus) -> None:
         self._heard = time.monotonic()
-        self.state = PlannerState(
-            m.policy, m.model, m.engine, m.pace, m.robots, m.prompt_tokens_recomputed
-        )
-
-    def _name(self, relative: str) -> str:
-        return f"{self.namespace.rstrip('/')}/{relative}"
+        self.status = status

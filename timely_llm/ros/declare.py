@@ -30,11 +30,13 @@ class Parameter:
     def descriptor(self) -> ParameterDescriptor:
         descriptor = ParameterDescriptor(description=self.description, read_only=True)
         if self.range and isinstance(self.default, int):
-            low, high = (int(bound) for bound in self.range)
-            descriptor.integer_range = [IntegerRange(from_value=low, to_value=high)]
+            whole = IntegerRange(from_value=int(self.range[0]), to_value=int(self.range[1]))
+            descriptor.integer_range = [whole]
         elif self.range:
-            low, high = (float(bound) for bound in self.range)
-            descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
+            real = FloatingPointRange(
+                from_value=float(self.range[0]), to_value=float(self.range[1])
+            )
+            descriptor.floating_point_range = [real]
         return descriptor
 
 

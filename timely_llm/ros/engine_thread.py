@@ -8,6 +8,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -54,8 +56,7 @@ class EngineThread(threading.Thread):
     ``clock`` gives the planner's time in s; ``carry_out`` gets, in this thread, the commands of
     each turn and whether the engine rests now.
 
-    A failure of ``make`` is raised by ``wait_ready``; after a failure of the loop every goal is
-    ended, then ``failed`` is told.
+    After a failure of the loop every goal is ended, then ``failed`` is called.
     """
 
     def __init__(
@@ -68,9 +69,7 @@ class EngineThread(threading.Thread):
         super().__init__(name="engine", daemon=True)
         self._make, self._clock, self._carry_out, self._failed = make, clock, carry_out, failed
         self._inbox: queue.SimpleQueue[_Received] = queue.SimpleQueue()
-        self._ready = threading.Event()
-        self._error: BaseException | None = None
-        self._planner: Planner | None = None
+        self._built: Future[Planner] = Future()
         self._step_times: deque[float] = deque(maxlen=100)
         self._overheads: deque[float] = deque(maxlen=100)
         self._shown = 0.0
@@ -85,28 +84,24 @@ class EngineThread(threading.Thread):
         """Finish the step under way, close the engine and end; from any thread."""
         self._inbox.put(None)
 
-    def wait_ready(self) -> Planner:
-        """Wait until the planner is built; raises what building it raised."""
-        self._ready.wait()
-        if self._error is not None:
-            raise self._error
-        assert self._planner is not None
-        return self._planner
+    @property
+    def planner(self) -> Planner:
+        """Waits until the planner is built; raises what building it raised."""
+        return self._built.result()
 
     def run(self) -> None:
         try:
-            self._planner = self._make()
+            planner = self._make()
         except BaseException as error:
-            self._error = error
+            self._built.set_exception(error)
             return
-        finally:
-            self._ready.set()
+        self._built.set_result(planner)
         try:
-            self._loop(self._planner)
+            self._loop(planner)
         except BaseException as error:
-            self._give_up(self._planner, error)
+            self._give_up(planner, error)
         finally:
-            self._planner.engine.close()
+            planner.engine.close()
 
     def _loop(self, planner: Planner) -> None:
         wait = 0.0
@@ -134,12 +129,11 @@ class EngineThread(threading.Thread):
     def _events(self, wait: float) -> list[_Received]:
         """All events there are; waits up to ``wait`` s for the first one."""
         events = []
-        try:
+        with suppress(queue.Empty):
             events.append(self._inbox.get(wait > 0, wait or None))
             while True:
                 events.append(self._inbox.get_nowait())
-        except queue.Empty:
-            return events
+        return events
 
     def _until(self, turn: Turn) -> float:
         if turn.wake_at is None:

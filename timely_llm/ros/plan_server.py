@@ -20,11 +20,12 @@ RESULT_TIMEOUT = 60  # s that a result is kept for a client that asks late
 
 
 class PlanServer:
-    """``put`` takes events to the planner. All of this runs in the executor's thread."""
+    """``put`` takes an event to the planner and says whether there is one. All of this runs in the
+    executor's thread."""
 
-    def __init__(self, node: Node, put: Callable[[ev.Event], None]) -> None:
+    def __init__(self, node: Node, put: Callable[[ev.Event], bool]) -> None:
         self._put = put
-        self._goals: dict[str, tuple[ServerGoalHandle, Future]] = {}
+        self._goals: dict[str, tuple[ServerGoalHandle, Future[values.PlanResult]]] = {}
         self._server = ActionServer(
             node,
             Plan,
@@ -60,10 +61,14 @@ class PlanServer:
     def _accepted(self, handle: ServerGoalHandle) -> None:
         plan_id = uuid_from_ros(handle.goal_id)
         self._goals[plan_id] = handle, Future()
+        event: ev.Event
         try:
-            self._put(ev.GoalArrived(plan_id, from_ros(handle.request)))
+            event = ev.GoalArrived(plan_id, from_ros(handle.request))
         except ValueError as error:
-            self._put(ev.GoalInvalid(plan_id, str(error)))
+            event = ev.GoalInvalid(plan_id, str(error))
+        if not self._put(event):
+            code, words = values.ErrorCode.PLANNER_INACTIVE, "the planner is not configured"
+            self.end(values.PlanResult(plan_id, code, words))
         handle.execute()
 
     def _cancel(self, handle: ServerGoalHandle) -> CancelResponse:
@@ -73,6 +78,7 @@ class PlanServer:
     async def _execute(self, handle: ServerGoalHandle) -> Plan.Result:
         plan_id = uuid_from_ros(handle.goal_id)
         result = await self._goals[plan_id][1]
+        assert result is not None
         del self._goals[plan_id]
         if result.error_code is values.ErrorCode.NONE:
             handle.succeed()

@@ -1,4 +1,5 @@
-"""One node as a process: start, spin, stop on a signal, exit status. Shared by all nodes."""
+"""Nodes in a process: one that is the process (start, spin, stop on a signal, exit status), and one
+in a program with a loop of its own."""
 
 from __future__ import annotations
 
@@ -11,24 +12,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, Self
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.experimental import EventsExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 _FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
 _LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
-
+TICK = 0.05  # s, between two looks at what a program waits for
 _SAME_WISH = 3.0  # s; launchers wait longer before they insist
 
 
 class RunnableNode(Protocol):
     """What ``run_node`` needs of a node."""
 
-    done: Future  # completes with the exit status
+    done: Future[int]  # completes with the exit status
     failure: Exception | None
 
     def finish(self) -> None:
@@ -75,8 +77,43 @@ def _first_line(error: Exception) -> str:
 
 
 def _autostart(node: Any) -> bool:
-    success = rclpy.lifecycle.TransitionCallbackReturn.SUCCESS
+    success = TransitionCallbackReturn.SUCCESS
     return node.trigger_configure() == success and node.trigger_activate() == success
+
+
+class GuestNode:
+    """A node in a program with a loop of its own: callbacks run inside ``spin``, in its caller's
+    thread, and signals stay with the program. Use it in a ``with``; one at a time in a process."""
+
+    def __init__(self, name: str, namespace: str) -> None:
+        self.namespace = "/" + namespace.strip("/")
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self.node = rclpy.create_node(f"{name}_{os.getpid()}", namespace=self.namespace)
+        self._executor = EventsExecutor()
+        self._executor.add_node(self.node)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the ROS graph."""
+        with contextlib.suppress(Exception):  # at the end nothing of this matters any more
+            self._executor.shutdown()
+            self.node.destroy_node()
+        rclpy.try_shutdown()
+
+    def spin(self, seconds: float = TICK) -> None:
+        """Run callbacks for ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._executor.spin_once(left)
+
+    def resolve(self, name: str) -> str:
+        """The full name of a topic or service, relative to the node's namespace."""
+        return f"{self.namespace.rstrip('/')}/{name}"
 
 
 class Stopper:

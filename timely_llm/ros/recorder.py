@@ -6,19 +6,15 @@ calls nobody.
 
 from __future__ import annotations
 
-import contextlib
-import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import rclpy
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.experimental import EventsExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 from rosbags.interfaces import (
     Connection,
     Qos,
@@ -32,9 +28,10 @@ from std_msgs.msg import String
 
 from timely_llm.msg import Execution, PlanEvent, PlannerStatus, RobotList, Segment
 from timely_llm.recording.bag_writer import BagWriter
+from timely_llm.ros.process import TICK, GuestNode
 from timely_llm.ros.qos import LATCHED, RELIABLE
+from timely_llm.system.processes import Interrupt
 
-TICK = 0.05  # s
 FLUSH_PERIOD = 1.0  # s; what a recorder that is killed may lose
 _DEEP = 10_000  # messages kept while the bag's disk is slow
 _EVENTS = QoSProfile(depth=_DEEP, reliability=ReliabilityPolicy.RELIABLE)
@@ -56,41 +53,23 @@ _OFFERED = {
 }
 
 
-class Recorder:
+class Recorder(GuestNode):
     """Records into ``bag`` what the planner under ``namespace`` and its robots publish.
 
-    Robots' topics are added as the ``robots`` topic names them; ``told`` gets a line for each
-    topic when its first publisher is found. Use it in a ``with``; one at a time in a process.
+    Robots' topics are added as the ``robots`` topic names them; ``report`` gets a line for each
+    topic when its first publisher is found. Use it in a ``with``; one at a time in a process. The
+    bag stays open.
     """
 
-    def __init__(
-        self, bag: BagWriter, namespace: str = "", told: Callable[[str], None] = lambda line: None
-    ) -> None:
-        self._bag, self._told = bag, told
+    def __init__(self, bag: BagWriter, namespace: str, report: Callable[[str], None]) -> None:
+        super().__init__("timely_llm_record", namespace)
+        self._bag, self._report = bag, report
         self._topics: dict[str, Connection] = {}
         self._matched: set[str] = set()
         self._last_stamp = 0
         self._flushed = time.monotonic()
-        space = "/" + namespace.strip("/")
-        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node(f"timely_llm_record_{os.getpid()}", namespace=space)
-        self._executor = EventsExecutor()
-        self._executor.add_node(self._node)
         for name, kind, qos in _PLANNER_TOPICS:
-            self._record(f"{space.rstrip('/')}/{name}", kind, qos)
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Leave the ROS graph; the bag stays open."""
-        with contextlib.suppress(Exception):  # at the end nothing of this matters any more
-            self._executor.shutdown()
-            self._node.destroy_node()
-        rclpy.try_shutdown()
+            self._record(self.resolve(name), kind, qos)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -99,9 +78,7 @@ class Recorder:
 
     def spin(self, seconds: float = TICK) -> None:
         """Record for ``seconds``."""
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            self._executor.spin_once(left)
+        super().spin(seconds)
         if time.monotonic() >= self._flushed + FLUSH_PERIOD:
             self._bag.flush()
             self._flushed = time.monotonic()
@@ -128,10 +105,10 @@ class Recorder:
         def matched(info: Any) -> None:
             if info.current_count and topic not in self._matched:
                 self._matched.add(topic)
-                self._told(f"records {topic} ({_type_name(kind)})")
+                self._report(f"records {topic} ({_type_name(kind)})")
 
         events = SubscriptionEventCallbacks(matched=matched)
-        self._node.create_subscription(kind, topic, received, qos, raw=True, event_callbacks=events)
+        self.node.create_subscription(kind, topic, received, qos, raw=True, event_callbacks=events)
 
     def _write(self, topic: str, data: bytes) -> None:
         """Times in the file never fall, which a reader without its index relies on."""
@@ -147,7 +124,7 @@ class Recorder:
     def _offered(self, topic: str) -> list[Qos]:
         """How the topic's publishers offer it, each kind once; as our nodes do where there is none
         yet."""
-        found = [end.qos_profile for end in self._node.get_publishers_info_by_topic(topic)]
+        found = [end.qos_profile for end in self.node.get_publishers_info_by_topic(topic)]
         default = _OFFERED.get(topic.rsplit("/", 1)[-1], RELIABLE)
         written = [_qos(profile) for profile in found or [default]]
         return [one for i, one in enumerate(written) if one not in written[:i]]
@@ -179,20 +156,15 @@ def _duration(duration: Any) -> QosTime:
     return QosTime(seconds, nanoseconds)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """What ``timely-llm demo --record`` runs: FOLDER NAMESPACE; until SIGINT or SIGTERM."""
-    import sys
-
-    folder, namespace = (arguments or sys.argv[1:])[:2]
-    return record(Path(folder), namespace, lambda line: print(line, flush=True))
-
-
-def record(folder: Path, namespace: str, told: Callable[[str], None]) -> int:
-    """Record into ``folder`` until Ctrl-C; how many messages there are."""
-    from timely_llm.system.processes import Interrupt
-
+def record(folder: Path, namespace: str, report: Callable[[str], None]) -> None:
+    """Record into the new ``folder`` until Ctrl-C; ``report`` gets lines on what is recorded."""
     with Interrupt() as interrupt, BagWriter(folder) as bag:
-        with Recorder(bag, namespace, told) as recorder:
+        with Recorder(bag, namespace, report) as recorder:
             recorder.run(lambda: interrupt.requested)
-        told(f"{bag.messages} messages on {len(recorder.topics)} topics in {folder}")
-    return 0
+        report(f"{bag.messages} messages on {len(recorder.topics)} topics in {folder}")
+
+
+def main() -> None:
+    """What ``timely-llm demo --record`` runs: FOLDER NAMESPACE; until SIGINT or SIGTERM."""
+    folder, namespace = sys.argv[1:3]
+    record(Path(folder), namespace, lambda line: print(line, flush=True))

@@ -27,7 +27,7 @@ class RobotLinks:
 
     def __init__(self, node: Node, heard: Callable[[str, values.Execution], None]) -> None:
         self._node, self._heard = node, heard
-        self._robot_links: dict[str, _Outlet] = {}
+        self._links: dict[str, _RobotLink] = {}
         self._early: dict[str, list[values.Segment]] = {}  # of a session not opened yet
         self._lock = threading.Lock()
 
@@ -35,50 +35,50 @@ class RobotLinks:
         """The robot was registered: its topics are under ``namespace``. Two registrations may be
         answered in either order; the later session, which has the higher number, counts."""
         with self._lock:
-            outlet = self._robot_links.get(robot_id)
-            if outlet is not None and session < outlet.session:
+            link = self._links.get(robot_id)
+            if link is not None and session < link.session:
                 return
-            if outlet is not None and outlet.namespace != namespace:
-                outlet.destroy(self._node)
-                outlet = None
-            if outlet is None:
-                outlet = _Outlet(self._node, namespace, lambda m: self._report(robot_id, m))
-                self._robot_links[robot_id] = outlet
+            if link is not None and link.namespace != namespace:
+                link.destroy(self._node)
+                link = None
+            if link is None:
+                link = _RobotLink(self._node, namespace, lambda m: self._report(robot_id, m))
+                self._links[robot_id] = link
             early = self._early.pop(robot_id, [])
-            outlet.begin(session, [segment for segment in early if segment.session == session])
+            link.begin(session, [segment for segment in early if segment.session == session])
 
     def close(self, robot_id: str) -> None:
         """The robot was unregistered."""
         with self._lock:
-            outlet = self._robot_links.pop(robot_id, None)
+            link = self._links.pop(robot_id, None)
             self._early.pop(robot_id, None)
-        if outlet is not None:
-            outlet.destroy(self._node)
+        if link is not None:
+            link.destroy(self._node)
 
     def send(self, robot_id: str, segment: values.Segment) -> None:
         """Publish ``segment``, now or as soon as the robot can get it; once and in order."""
         with self._lock:
-            outlet = self._robot_links.get(robot_id)
-            if outlet is None or segment.session > outlet.session:
+            link = self._links.get(robot_id)
+            if link is None or segment.session > link.session:
                 self._early.setdefault(robot_id, []).append(segment)
-            elif segment.session == outlet.session:
-                outlet.send(segment)
+            elif segment.session == link.session:
+                link.send(segment)
 
     def cancel(self, robot_id: str, plan_id: str) -> None:
         """Tell the robot to drop the plan, whatever it has of it."""
         with self._lock:
-            outlet = self._robot_links.get(robot_id)
-            if outlet is not None:
+            link = self._links.get(robot_id)
+            if link is not None:
                 cancel = values.SegmentCommand.CANCEL
-                outlet.send(values.Segment(outlet.session, plan_id, 0, cancel))
+                link.send(values.Segment(link.session, plan_id, 0, cancel))
 
     def drain(self, timeout: float) -> None:
         """Wait, at most ``timeout`` s, until every robot has what was sent to it: what a process
         has published and nobody has acknowledged is lost when the process ends."""
         limit = time.monotonic() + timeout
         with self._lock:
-            for outlet in self._robot_links.values():
-                outlet.drain(max(0.0, limit - time.monotonic()))
+            for link in self._links.values():
+                link.drain(max(0.0, limit - time.monotonic()))
 
     def _report(self, robot_id: str, message: Execution) -> None:
         try:
@@ -89,13 +89,13 @@ class RobotLinks:
             )
             return
         with self._lock:
-            outlet = self._robot_links.get(robot_id)
-            if outlet is not None:
-                outlet.spoken(report.session)
+            link = self._links.get(robot_id)
+            if link is not None:
+                link.spoken(report.session)
         self._heard(robot_id, report)
 
 
-class _Outlet:
+class _RobotLink:
     """The topics of one robot; the lock of ``RobotLinks`` is held around every call."""
 
     def __init__(self, node: Node, namespace: str, report: Callable[[Execution], None]) -> None:

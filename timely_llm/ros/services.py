@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.node import Node
@@ -26,82 +27,80 @@ class Services:
     executor's thread. ``instance`` is the planner's; ``robots`` those that it knows."""
 
     def __init__(
-        self, node: Node, put: Callable[[ev.Event], bool], robot_links: RobotLinks, instance: str
+        self, node: Node, put: Callable[[ev.Event], bool], links: RobotLinks, instance: str
     ) -> None:
         self.instance = instance
         self.robots: tuple[RobotInfo, ...] = ()
+        self._node, self._put, self._links = node, put, links
         self._log = node.get_logger()
-        self._put, self._robot_links = put, robot_links
         self._tickets = itertools.count(1)
-        self._open: dict[int, tuple[Future, Then]] = {}
-        self._node, self._admitting = node, False
-        node.create_service(
-            srv.UnregisterRobot, "unregister_robot", self._unregister, qos_profile=BURST
-        )
-        node.create_service(srv.ListRobots, "list_robots", self._list, qos_profile=BURST)
-        node.create_service(srv.StopRobot, "stop_robot", self._stop, qos_profile=BURST)
-        node.create_service(srv.Probe, "probe", self._probe, qos_profile=BURST)
+        self._open: dict[int, tuple[Future[Answer], Then]] = {}
+        self._admitting = False
+        self._serve(srv.UnregisterRobot, "unregister_robot", self._unregister)
+        self._serve(srv.ListRobots, "list_robots", self._list)
+        self._serve(srv.StopRobot, "stop_robot", self._stop)
+        self._serve(srv.Probe, "probe", self._probe)
 
     def admit_robots(self) -> None:
         """From now on robots find the service that registers them. While a model is being loaded
         nobody would answer: their requests would pile up, and each ends the session before."""
         if not self._admitting:
             self._admitting = True
-            self._node.create_service(
-                srv.RegisterRobot, "register_robot", self._register, qos_profile=BURST
-            )
+            self._serve(srv.RegisterRobot, "register_robot", self._register)
 
     def answer(self, answer: Answer) -> None:
         """The planner has answered. What follows for the topics is done here, in the order of the
-        answers: who waits for them goes on in any order."""
+        answers: whoever waits for them continues in any order."""
         future, then = self._open.pop(answer.ticket)
         if answer.code is ErrorCode.NONE:
             then(answer)
         future.set_result(answer)
 
     def abandon(self, words: str) -> None:
-        """The planner has ended: whoever still waits is told so."""
+        """The planner has ended: refuse whoever still waits, with these words."""
         for ticket in tuple(self._open):
             self.answer(ev.Answered(ticket, ErrorCode.PLANNER_INACTIVE, words))
 
-    def _ask(self, make: Callable[[int], ev.Event], then: Then = lambda answer: None) -> Future:
-        """Put an event that is answered; the future gets the answer, and before it ``then``, if it
-        is no refusal."""
-        ticket, future = next(self._tickets), Future()
+    def _serve(self, kind: Any, name: str, respond: Callable[[Any, Any], Any]) -> None:
+        self._node.create_service(kind, name, respond, qos_profile=BURST)
+
+    async def _ask(
+        self, response: Any, make: Callable[[int], ev.Event], then: Then = lambda answer: None
+    ) -> Answer:
+        """The planner's answer to the event of a ticket; its code and words are in ``response``.
+        ``then`` gets it first, unless it is a refusal."""
+        ticket, future = next(self._tickets), Future[Answer]()
         self._open[ticket] = future, then
         if not self._put(make(ticket)):
             self.abandon("the planner is not configured")
-        return future
+        answer = await future
+        assert answer is not None
+        response.error_code, response.error_msg = int(answer.code), answer.error
+        return answer
 
     async def _register(
         self, request: srv.RegisterRobot.Request, response: srv.RegisterRobot.Response
     ) -> srv.RegisterRobot.Response:
         namespace = request.robot_namespace or f"/{request.robot_id}"
-        try:
-            validate_namespace(namespace)
-        except InvalidNamespaceException as error:
-            response.error_code = int(ErrorCode.INVALID_GOAL)
-            response.error_msg = f"robot_namespace {namespace!r}: {error}".replace("\n", " ")
+        if fault := _fault(namespace, request.instance):
+            response.error_code, response.error_msg = int(ErrorCode.INVALID_GOAL), fault
             return response
-        if not any(request.instance):
-            response.error_code = int(ErrorCode.INVALID_GOAL)
-            response.error_msg = "instance: must be 16 random bytes, not zeros: it tells a restart"
-            return response
+
+        def open_link(answer: Answer) -> None:
+            assert isinstance(answer, ev.Registered)
+            response.session = answer.session
+            self._links.open(request.robot_id, namespace, answer.session)
+
+        instance = instance_from_ros(request.instance)
         answer = await self._ask(
+            response,
             lambda ticket: ev.RegisterRobot(
-                ticket,
-                request.robot_id,
-                request.kind,
-                request.skill_set,
-                namespace,
-                instance_from_ros(request.instance),
+                ticket, request.robot_id, request.kind, request.skill_set, namespace, instance
             ),
-            lambda answer: self._robot_links.open(request.robot_id, namespace, answer.session),
+            open_link,
         )
-        response.error_code, response.error_msg = int(answer.code), answer.error
         response.planner_instance = instance_to_ros(self.instance)
         if answer.code is ErrorCode.NONE:
-            response.session = answer.session
             self._log.info(f"robot {request.robot_id!r} registered")
         else:
             self._log.warning(f"robot {request.robot_id!r} refused: {answer.error}")
@@ -111,10 +110,10 @@ class Services:
         self, request: srv.UnregisterRobot.Request, response: srv.UnregisterRobot.Response
     ) -> srv.UnregisterRobot.Response:
         answer = await self._ask(
+            response,
             lambda ticket: ev.UnregisterRobot(ticket, request.robot_id, request.session),
-            lambda answer: self._robot_links.close(request.robot_id),
+            lambda answer: self._links.close(request.robot_id),
         )
-        response.error_code, response.error_msg = int(answer.code), answer.error
         if answer.code is ErrorCode.NONE:
             self._log.info(f"robot {request.robot_id!r} unregistered")
         return response
@@ -122,15 +121,16 @@ class Services:
     async def _stop(
         self, request: srv.StopRobot.Request, response: srv.StopRobot.Response
     ) -> srv.StopRobot.Response:
-        answer = await self._ask(lambda ticket: ev.StopRobots(ticket, request.robot_id))
-        response.error_code, response.error_msg = int(answer.code), answer.error
-        response.stopped = list(answer.robots)
+        answer = await self._ask(response, lambda ticket: ev.StopRobots(ticket, request.robot_id))
+        if isinstance(answer, ev.Answered):
+            response.stopped = list(answer.robots)
         return response
 
     async def _probe(
         self, request: srv.Probe.Request, response: srv.Probe.Response
     ) -> srv.Probe.Response:
         answer = await self._ask(
+            response,
             lambda ticket: ev.AskProbe(
                 ticket,
                 request.robot_id,
@@ -138,10 +138,9 @@ class Services:
                 request.question,
                 request.scene,
                 request.timeout,
-            )
+            ),
         )
-        response.error_code, response.error_msg = int(answer.code), answer.error
-        if answer.code is ErrorCode.NONE:
+        if isinstance(answer, ev.Probed) and answer.code is ErrorCode.NONE:
             response.answer = answer.answer
         return response
 
@@ -151,3 +150,14 @@ class Services:
         response.instance = instance_to_ros(self.instance)
         response.robots = [to_ros(robot) for robot in self.robots]
         return response
+
+
+def _fault(namespace: str, instance: bytes) -> str:
+    """What is wrong with a registration itself; empty: nothing."""
+    try:
+        validate_namespace(namespace)
+    except InvalidNamespaceException as error:
+        return f"robot_namespace {namespace!r}: {error}".replace("\n", " ")
+    if not any(instance):
+        return "instance: must be 16 random bytes, not zeros: it tells a restart"
+    return ""

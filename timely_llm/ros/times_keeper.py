@@ -4,8 +4,8 @@ is said of robots that have become slower. An edge: files, a thread."""
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from timely_llm.estimation.learned_times import Learned, Times
@@ -26,16 +26,17 @@ class TimesKeeper:
     def __init__(
         self, path: Path | None, warn: Callable[[str], object], error: Callable[[str], object]
     ) -> None:
-        self.path, self.problem = path, ""
+        self.path, self.problem, self._readable = path, "", True
         self.drifts: dict[str, dict[str, float]] = {}  # factor by robot and skill
         self._warn, self._error = warn, error
-        self._readable = True
-        self._waiting: Learned | None = None
-        self._writer: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, "times")
+        self._writing: set[Future[None]] = set()
+        self._latest: Learned | None = None
 
     def restore(self, times: Times | None) -> None:
-        """Let ``times`` go on from the file, if there is one."""
+        """Let ``times`` continue from the file, if there is one; what was known of it before is
+        forgotten."""
+        self.problem, self.drifts, self._readable = "", {}, True
         if self.path is None or times is None:
             return
         try:
@@ -69,35 +70,25 @@ class TimesKeeper:
 
     def keep(self, learned: Learned) -> None:
         """Write soon, in a thread of its own; only the last of several is written."""
-        if self.path is None or not self._readable:
-            return
-        with self._lock:
-            self._waiting = learned
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write_all, name="times", daemon=True)
-                self._writer.start()
+        if self.path is not None and self._readable:
+            self._latest = learned
+            self._writing = {self._writer.submit(self._write, self.path, learned)}
 
     def finish(self, learned: Learned | None) -> None:
         """Write now what is waiting, or ``learned`` where there is such."""
         if learned is not None:
             self.keep(learned)
-        writer = self._writer
-        if writer is not None:
-            writer.join()
+        wait(self._writing)
 
-    def _write_all(self) -> None:
-        while True:
-            with self._lock:
-                learned, self._waiting = self._waiting, None
-                if learned is None:
-                    self._writer = None
-                    return
-            try:
-                write(self.path, text_of(learned))
-            except OSError as error:
-                self._say(f"parameter 'times_file': {self.path} cannot be written: {error}")
-            else:
-                self.problem = ""
+    def _write(self, path: Path, learned: Learned) -> None:
+        if learned is not self._latest:
+            return
+        try:
+            write(path, text_of(learned))
+        except OSError as error:
+            self._say(f"parameter 'times_file': {path} cannot be written: {error}")
+        else:
+            self.problem = ""
 
     def _say(self, problem: str) -> None:
         if problem != self.problem:

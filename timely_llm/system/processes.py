@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PATHS = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")
@@ -42,7 +43,7 @@ class Interrupt:
     def __init__(self, children: ProcessGroup | None = None) -> None:
         self.requested = False
         self.children = children
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupt:
         for number in self.SIGNALS:
