@@ -69,7 +69,7 @@ def test_an_engine_that_breaks_ends_every_goal_and_the_node(
     planner = start("breaking_planner", engine_timeout=5.0, **SIMULATED, **QUICK)
     start("robot", robot_id="d1", **ROBOT)
     client.wait_for_robots("d1")
-    goals = [client.goal("d1", "wait long") for _ in range(2)]
+    goals = client.goals_at_once("d1", "wait long", 2)
     for goal in goals:
         code, result = goal.result()
         assert code is ErrorCode.ENGINE_FAILED
