@@ -167,11 +167,11 @@ def room_of(file: str) -> str:
     return folder if folder in TESTS else sys.exit(f"{file} is in no room of {TESTS}")
 
 
-def stages(file: str) -> list[list[str]]:
+def stages(tree: Path, file: str) -> list[list[str]]:
     """pytest's arguments for the tests of a module, of its room, and of the rooms above."""
     room = room_of(file)
-    own = ROOT.glob(f"test/{room}/test_{Path(file).stem}*.py")
-    mirrored = sorted(str(path.relative_to(ROOT)) for path in own)
+    own = tree.glob(f"test/{room}/test_{Path(file).stem}*.py")
+    mirrored = sorted(str(path.relative_to(tree)) for path in own)
     above = [f"test/{name}" for name in TESTS[TESTS.index(room) + 1 :]]
     others = [f"test/{room}", *(f"--ignore={name}" for name in mirrored)]
     return [group for group in (mirrored, others, above) if group]
@@ -214,7 +214,7 @@ def run_tests(tree: Path, groups: list[list[str]], answer: Connection) -> None:
     failure = FirstFailure()
     for group in groups:
         code = pytest.main([*options, *group], plugins=[failure])
-        if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if failure.name or code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             return answer.send(failure.name or f"pytest: {code!r}")
     answer.send("")
 
@@ -248,7 +248,7 @@ def judge(job: tuple[Mutant, Path, float]) -> str:
         cached.unlink()
     path.write_text(mutant.text, encoding="utf-8")
     try:
-        return first_failure(tree, stages(mutant.file), limit_s)
+        return first_failure(tree, stages(tree, mutant.file), limit_s)
     finally:
         path.write_bytes(code)
 

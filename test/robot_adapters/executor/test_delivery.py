@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robot_adapters.executor.delivery import MEMORY, Delivery, Ignore, Reject, Take
+from robot_adapters.executor.delivery import Delivery, Ignore, Reject, Take
 from timely_llm.protocols.messages import NO_PLAN, ExecutionState, Segment, SegmentCommand
 
 A, B = "a" * 32, "b" * 32
@@ -143,9 +143,58 @@ def test_a_refusal_holds_for_plans_in_progress_and_to_come(robot: Robot) -> None
 
 
 def test_memory_is_bounded(robot: Robot) -> None:
-    for number in range(3 * MEMORY):
+    for number in range(3 * 256):
         robot.send(f"{number:032x}", 0, CANCEL)
-    assert len(robot.delivery._over) == MEMORY
+    assert len(robot.delivery._over) == 256
+
+
+def over(robot: Robot, count: int) -> list[str]:
+    """Plans that were canceled before their first segment came."""
+    plans = [f"{number:032x}" for number in range(1, count + 1)]
+    for plan in plans:
+        robot.send(plan, 0, CANCEL)
+    return plans
+
+
+def test_the_oldest_plan_is_forgotten_first(robot: Robot) -> None:
+    plans = over(robot, 257)
+    assert robot.send(plans[-1], 0) == Ignore()
+    assert robot.send(plans[1], 0) == Ignore()
+    assert robot.send(plans[0], 0) == Take(begins=True)
+
+
+def test_a_plan_that_is_over_again_is_the_newest(robot: Robot) -> None:
+    robot.send(A, 0)
+    robot.end(ExecutionState.FAILED)
+    plans = over(robot, 255)
+    robot.send(A, 1, REPLACE)
+    robot.end(ExecutionState.FAILED)
+    robot.send(B, 0, CANCEL)
+    assert robot.send(A, 2) == Ignore()
+    assert robot.send(plans[0], 0) == Take(begins=True)
+
+
+def test_a_plan_in_progress_takes_no_place_of_those_that_are_over(robot: Robot) -> None:
+    plans = over(robot, 255)
+    robot.send(A, 0)
+    robot.end(ExecutionState.FAILED)
+    robot.send(A, 1, REPLACE)
+    robot.send(B, 0, CANCEL)
+    assert robot.send(plans[0], 0) == Ignore()
+
+
+def test_a_plan_of_which_nothing_came_is_not_complete(robot: Robot) -> None:
+    assert robot.send(A, 0, last=True) == Take(begins=True)
+    robot.end(ExecutionState.FAILED)
+    assert robot.send(A, 1, REPLACE) == Take(begins=True)
+    assert robot.send(A, 2) == Take()
+
+
+def test_a_cancel_of_the_plan_in_progress_leaves_its_end_to_the_robot() -> None:
+    delivery = Delivery()
+    delivery.judge(segment(A, 0), SESSION, None, "")
+    assert delivery.judge(segment(A, 0, CANCEL), SESSION, A, "") == Take()
+    assert delivery.judge(segment(A, 1), SESSION, A, "") == Take()
 
 
 SEGMENTS = st.builds(
