@@ -22,7 +22,6 @@ import random
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -47,7 +46,7 @@ TESTS = ("validation", "protocols", "language", "prompts", "estimation", "polici
 # Imported once, before the workers fork: no code of the project.
 SHARED = ("hypothesis", "jinja2", "numpy", "pydantic", "scipy.optimize", "scipy.stats", "typer")
 FORK = multiprocessing.get_context("fork")
-TEST_TIMEOUT_S = 60
+TEST_TIMEOUT_S = 40
 MEMORY_BYTES = 16 << 30
 
 SWAPS: dict[type, tuple[type, ...]] = {
@@ -58,7 +57,6 @@ SWAPS: dict[type, tuple[type, ...]] = {
     ast.FloorDiv: (ast.Mult,), ast.Mod: (ast.Mult,), ast.Pow: (ast.Mult,),
     ast.BitOr: (ast.BitAnd,), ast.BitAnd: (ast.BitOr,), ast.And: (ast.Or,), ast.Or: (ast.And,),
 }  # fmt: skip
-SKIPPED = (ast.JoinedStr, ast.pattern)
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -102,6 +100,8 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             yield node, str(value + 1)
         case ast.Call(func=ast.Name(id=name) as function) if name in NAMES:
             yield function, NAMES[name]
+        case ast.If(test=ast.Name("TYPE_CHECKING")):
+            return
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
             yield test, f"(not ({ast.unparse(test)}))"
         case ast.comprehension(ifs=[test]):
@@ -119,14 +119,20 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """What is run: no annotations, decorators and texts, and nothing for the type checker alone."""
+    """What is run, without annotations, decorators, texts and what only the type checker reads.
+
+    A first value in ``__init__`` is changed, not left out: without it nothing works, or it was
+    never read.
+    """
     yield tree
+    starts = isinstance(tree, ast.FunctionDef) and tree.name == "__init__"
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list", "type_ignores"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            checker = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
-            if isinstance(child, ast.AST) and not isinstance(child, SKIPPED) and not checker:
+            if starts and isinstance(child, ast.Assign):
+                yield from nodes(child.value)
+            elif isinstance(child, ast.AST) and not isinstance(child, (ast.JoinedStr, ast.pattern)):
                 yield from nodes(child)
 
 
@@ -182,13 +188,11 @@ class FirstFailure:
 
     name = ""
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if report.failed:
             self.name = self.name or report.nodeid
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.name = self.name or report.nodeid
+    pytest_collectreport = pytest_runtest_logreport
 
 
 def enter(tree: Path) -> None:
@@ -253,17 +257,6 @@ def judge(job: tuple[Mutant, Path, float]) -> str:
         path.write_bytes(code)
 
 
-def copy_project(tree: Path) -> None:
-    names = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout  # fmt: skip
-    for name in filter(None, names.split("\0")):
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
-
-
 def check_unchanged(tree: Path, mutants: list[Mutant]) -> float:
     """Seconds that the tests take without a mutant; ends the program if one fails."""
     lowest = min(TESTS.index(room_of(mutant.file)) for mutant in mutants)
@@ -321,7 +314,7 @@ def main() -> int:
         importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(settings.jobs, FORK) as pool:
         tree = Path(folder, "original")
-        copy_project(tree)
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "install", "log"))
         limit_s = 60 + 2 * check_unchanged(tree, mutants)
         rows = report(mutants, pool.map(judge, [(m, tree, limit_s) for m in mutants]))
     count = Counter(row["verdict"] for row in rows)
