@@ -1,10 +1,23 @@
 """Who is let into a batch: TimelyLLM's section 4.4, and KV memory."""
 
+import math
+
+import pytest
 from policy_cases import state, view
 
 from timely_llm import policies
-from timely_llm.policies import View
-from timely_llm.policies.batch import admits, fill, most_urgent
+from timely_llm.policies import Decision, View
+from timely_llm.policies.batch import (
+    admits,
+    fill,
+    kv_needed,
+    most_urgent,
+    preempting,
+    prefill_time,
+    settled,
+    tokens_to_end,
+    worst_time,
+)
 
 
 def lets_in(batch: list[View], extra: View) -> bool:
@@ -102,3 +115,98 @@ def test_hold_names_the_least_urgent_first():
     some = [view(n, kv_tokens=10, segment=1, due=float(n)) for n in (1, 2, 3, 4)]
     decision = policies.get("edf").choose(0.0, some, state(1))
     assert (decision.run, decision.hold) == (("p1",), ("p4", "p3", "p2"))
+
+
+def test_times_and_tokens_by_hand():
+    """0.02 s a step, 0.002 s for each further one in it, 0.0001 s for a token of a prompt."""
+    prompt = view(1, uncached=50)
+    assert prefill_time(view(1), state()) == 0.0
+    assert prefill_time(prompt, state()) == pytest.approx(0.005)
+    assert worst_time(view(1), state(), 1) == pytest.approx(0.20)
+    assert worst_time(prompt, state(), 3) == pytest.approx(0.24 + 0.005)
+    assert kv_needed(prompt) == 60
+    assert kv_needed(view(1, worst_tokens_left=10.6)) == 11
+    assert kv_needed(view(1, worst_tokens_left=math.inf)) == 1_000_000_000
+    assert tokens_to_end(view(1)) == 4.0
+    assert tokens_to_end(view(1, predicted=0.0)) == 0.0
+    assert tokens_to_end(view(1, predicted=9.0)) == 9.0
+
+
+def test_the_veto_counts_the_way_to_the_robot_to_the_last():
+    """10 tokens in 0.25 s steps and 0.5 s of network: at the robot at 3 s, and none later."""
+    engine = state(latency=lambda batch, prefill, kv: 0.25)
+    for due, found in [(3.0, True), (2.99, False)]:
+        one = view(1, due=due, network=0.5)
+        assert (most_urgent([one], 0.0, engine) is one) is found
+        assert (most_urgent([one], 0.5, engine) is one) is (found and due > 3.4)
+    running = view(1, due=3.25, network=0.5)
+    assert admits(running, 1, view(2, uncached=9), 0.0, engine)
+    assert not admits(running, 1, view(2, uncached=9), 0.01, engine)
+
+
+STAYS = {"running": True, "mid_segment": True, "kv_tokens": 30}
+
+
+def test_where_all_places_are_taken_nobody_needs_a_rank():
+    """Each may come to need its 10 tokens and one block of 128 more."""
+    some = [view(3), view(2, **STAYS), view(1, **STAYS)]
+    kept = Decision(run=("p1", "p2"), valid_until=math.inf, kv_floor=276)
+    assert settled(some, state(2, free=276)) == kept
+    assert settled(some, state(2, free=275)) is None
+    assert settled(some, state(3)) is None
+    assert settled(some, state(1)) is None
+    assert settled(some[1:], state(9)) == kept
+    assert settled(some[1:], state(2)) == kept
+
+
+@pytest.mark.parametrize("lacks", [{"running": False}, {"mid_segment": False}, {"uncached": 1}])
+def test_where_one_may_have_to_give_way_ranks_are_asked_for(lacks):
+    some = [view(1, **STAYS), view(2, **STAYS | lacks)]
+    assert settled(some, state(2)) is None
+    assert settled(some, state(2), stays=lambda one: True) is None or "uncached" not in lacks
+
+
+def test_nobody_is_there():
+    assert settled([], state()) == Decision(valid_until=math.inf)
+
+
+def test_the_first_overdue_ones_need_no_admission():
+    """A batch of two is in time for the one that has the veto, a batch of three is not."""
+    running = view(1, due=0.235, running=True, mid_segment=True)
+    some = [view(2, due=-1.0), view(3, due=-1.0), running]
+    for overdue, run in [(0, ("p1", "p2")), (1, ("p1", "p2")), (2, ("p1", "p2", "p3"))]:
+        assert fill(some, 0.0, state(), overdue=overdue).run == run
+
+
+def test_memory_is_taken_to_the_last_token():
+    """20 are free and 30 held by one that ranks last: 10 for the first, 40 for the second."""
+    first, second, last = view(1), view(2, uncached=30), view(3, kv_tokens=30)
+    for choose in (lambda views, engine: fill(views, 0.0, engine), preempting):
+        decision = choose([first, second, last], state(2, free=20))
+        assert (decision.run, decision.hold) == (("p1", "p2"), ("p3",))
+        decision = choose([first, second, last], state(2, free=19))
+        assert decision.run[0] == "p1" and "p2" not in decision.run
+
+
+def test_after_one_that_lacks_memory_only_those_go_on_that_hold_blocks():
+    large, small = view(2, uncached=100), view(3)
+    holds = view(4, kv_tokens=5, worst_tokens_left=5.0)
+    decision = preempting([view(1), large, small, holds], state(free=20))
+    assert (decision.run, decision.hold) == (("p1", "p4"), ())
+    assert preempting([view(1), small, holds], state(free=25)).run == ("p1", "p3", "p4")
+
+
+def test_of_those_after_the_ranked_blocks_are_taken_and_nothing_is_computed():
+    after = [view(3, kv_tokens=20), view(4, kv_tokens=10)]
+    decision = preempting([view(1), view(2, uncached=30)], state(free=20), after)
+    assert (decision.run, decision.hold) == (("p1", "p2"), ("p4", "p3"))
+    decision = preempting([view(1), view(2, uncached=31)], state(free=20), after)
+    assert (decision.run, decision.hold) == (("p1",), ("p4", "p3"))
+
+
+def test_a_full_batch_is_full_in_every_way_of_filling_it():
+    some = [view(number) for number in range(1, 6)]
+    assert len(fill(some, 0.0, state(4)).run) == 4
+    assert len(preempting(some, state(4)).run) == 4
+    inside = [one._replace(running=True, mid_segment=True) for one in some]
+    assert fill(inside, 0.0, state(3)).run == ("p1", "p2", "p3")

@@ -128,52 +128,6 @@ def test_every_policy_module_registers():
         assert policies.get(name).choose is module.choose
 
 
-# Orders.
-
-
-def test_fcfs_goes_by_arrival_then_number():
-    some = [view(3, arrival=1.0), view(1, arrival=2.0), view(2, arrival=1.0, due=0.0)]
-    assert policies.get("fcfs").choose(0.0, some, state(2)).run == ("p2", "p3")
-
-
-def test_edf_goes_by_due_time_then_number():
-    some = [view(1, due=5.0), view(2, due=3.0), view(3, due=3.0), view(4, due=-1.0)]
-    assert policies.get("edf").choose(0.0, some, state(3)).run == ("p4", "p2", "p3")
-
-
-@given(now=st.floats(0, 150), some=views(), engine=STATES)
-def test_edf_never_leaves_an_earlier_one_for_a_later_one(now, some, engine):
-    """Of those that begin a segment now, none is due later than one that was left out."""
-    run = policies.get("edf").choose(now, some, engine).run
-    begin = [v for v in some if v.id in run and not (v.running and v.mid_segment)]
-    out = [v for v in some if v.id not in run]
-    latest = max(((v.due, v.number) for v in begin), default=(-math.inf, 0))
-    assert all((v.due, v.number) > latest for v in out)
-
-
-@pytest.mark.parametrize("name", ["vllm", "vllm_stream"])
-def test_the_baselines_keep_whom_they_have_and_take_the_others_in_order(name):
-    some = [view(1), view(2), view(3, running=True), view(4, running=True)]
-    assert policies.get(name).choose(0.0, some, state(3)).run == ("p3", "p4", "p1")
-    assert policies.get(name).choose(0.0, some, state(3)).hold == ()
-
-
-def test_the_baseline_by_priority_keeps_whom_it_has_and_takes_the_most_urgent():
-    """vLLM lets nobody who waits displace one that runs."""
-    some = [
-        view(1, urgency=3),
-        view(2, urgency=1),
-        view(3, urgency=1),
-        view(4, urgency=4, running=True),
-        view(5, urgency=2, running=True),
-    ]
-    choose = policies.get("vllm_priority").choose
-    assert choose(0.0, some, state(4)).run == ("p5", "p4", "p2", "p3")
-    assert choose(0.0, some, state(2)).run == ("p5", "p4")
-
-
-# Admission.
-# Nobody starves.
 # Views are what the planner makes of learned step times, too.
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from executor_rig import CANCEL, REPLACE, B, Desk, State
+from executor_rig import CANCEL, REPLACE, TIMING, B, Desk, State
 
 
 @pytest.fixture
@@ -97,3 +99,14 @@ def test_another_plan_counts_its_calls_from_zero(desk: Desk) -> None:
     desk.reports.clear()
     desk.send(0, "go(1)", plan=B)
     assert [r.call_number for r in desk.reports if r.state is State.STARTED] == [0]
+
+
+def test_what_is_left_of_a_question_is_what_was_expected() -> None:
+    """0.5 s for an answer; after that, nobody knows."""
+    desk = Desk(ask=lambda question: None, timing=replace(TIMING, heartbeat_period=0.25))
+    desk.send(0, "_1=ask('is it open?');go(2)")
+    desk.run(1.0)
+    running = [r for r in desk.reports if r.state is State.RUNNING]
+    assert [(r.elapsed, r.skill_remaining, r.total_remaining) for r in running] == [
+        (0.25, 0.25, 2.25), (0.5, 0.0, 2.0), (0.75, 0.0, 2.0), (1.0, 0.0, 2.0),
+    ]  # fmt: skip
