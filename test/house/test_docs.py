@@ -47,3 +47,10 @@ def test_every_page_that_the_code_names_is_there():
     named = {name for path in files for name in re.findall(r"docs/\w+\.md", path.read_text())}
     assert {name for name in named if not (ROOT / name).is_file()} == set()
     assert len(named) > 5
+
+
+@pytest.mark.parametrize("page", (*PAGES, "models/tiny_planner/README.md"))
+def test_every_file_that_a_page_names_is_there(page):
+    places = (ROOT, ROOT / "timely_llm", ROOT / "robot_adapters")
+    named = re.findall(r"`([a-z_]+/[\w/]+\.(?:py|yaml|jinja2|action))`", (ROOT / page).read_text())
+    assert [name for name in named if not any((place / name).is_file() for place in places)] == []
