@@ -18,7 +18,7 @@ from timely_llm.paths import share
 from timely_llm.protocols.messages import PlanEventType
 from timely_llm.protocols.utility import PRESETS
 from timely_llm.recording import bag
-from timely_llm.recording.bag_writer import BagError, BagWriter, typestore
+from timely_llm.recording.bag import BagError, BagWriter, typestore
 from timely_llm.recording.costs import costs_of
 from timely_llm.recording.goals import goals_of
 from timely_llm.recording.replay import replay

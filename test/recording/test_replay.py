@@ -208,9 +208,7 @@ def test_the_report_compares_with_what_happened(bags):
     _, recording, trace, costs = bags["vllm"]
     happened = as_recorded(recording, what_happened(trace))
     run = replay(recording, trace, costs, "timely")
-    report = report_json(
-        recording, trace, costs, [happened, Replayed("timely", "sim", 8, run.outcomes)]
-    )
+    report = report_json(recording, trace, costs, [happened, Replayed("timely", "sim", 8, run)])
     was, now = report["results"]
     assert (was["engine"], was["policy"], now["engine"]) == ("recorded", "vllm", "sim")
     assert was["difference"]["response_mean_s"] == {"difference": 0.0, "share": 0.0}

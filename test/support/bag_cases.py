@@ -14,7 +14,7 @@ from rosbags.interfaces import Nodetype
 
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.utility import PRESETS, Urgency
-from timely_llm.recording.bag_writer import BagWriter
+from timely_llm.recording.bag import BagWriter
 
 START = 1_800_000_000.0  # s since the epoch, when a recording's clock is 0
 INSTANCE = bytes(range(16))

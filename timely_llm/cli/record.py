@@ -23,7 +23,7 @@ def record(
     """
     from datetime import datetime
 
-    from timely_llm.recording.bag_writer import BagError
+    from timely_llm.recording.bag import BagError
     from timely_llm.ros.recorder import record as run
 
     folder = out or Path(f"timely_llm_{datetime.now():%Y_%m_%d-%H_%M_%S}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os.path
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,18 +51,22 @@ def replay(
     The simulator replays the recorded plans, token counts and execution times, with engine steps,
     network and overhead as measured in the bag.
     """
-    from timely_llm.recording.compare import as_recorded, report_json
-    from timely_llm.recording.replay import what_happened
+    from timely_llm.recording.compare import Replayed, as_recorded, report_json
+    from timely_llm.recording.replay import batch_of, what_happened
+    from timely_llm.recording.replay import replay as simulate
 
     check_writable({"--json": json_file})
     recording, recorded, costs = load(bag, namespace)
-    chosen = _names(policies, recording)
+    chosen, size = _names(policies, recording), max_batch or batch_of(recording)
     runs = [as_recorded(recording, what_happened(recorded))]
     status = 0
     if engine is EngineKind.sim:
-        runs += [_simulated(recording, recorded, costs, name, max_batch) for name in chosen]
+        for name in chosen:
+            run = simulate(recording, recorded, costs, name, size)
+            runs.append(Replayed(name, "sim", size, run))
     else:
-        status = _real(recording, recorded, costs, chosen, max_batch, model, runs)
+        path = model or _model(recording)
+        status = _real(recording, recorded, costs, chosen, size, path, runs)
     report = report_json(recording, recorded, costs, runs)
     if status:
         report["partial"] = True
@@ -74,8 +78,7 @@ def replay(
 
 def load(bag: Path, namespace: str | None) -> tuple[Recording, RecordedTrace, Costs]:
     """A bag's recording, its trace and its costs; ``BadParameter`` where it cannot be replayed."""
-    from timely_llm.recording.bag import read
-    from timely_llm.recording.bag_writer import BagError
+    from timely_llm.recording.bag import BagError, read
     from timely_llm.recording.costs import costs_of
     from timely_llm.recording.goals import goals_of
     from timely_llm.recording.trace import NothingToReplay, trace_of
@@ -106,43 +109,30 @@ def _names(text: str, recording: Recording) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _simulated(
-    recording: Recording, recorded: RecordedTrace, costs: Costs, policy: str, max_batch: int
-) -> Replayed:
-    from timely_llm.recording.compare import Replayed
-    from timely_llm.recording.replay import batch_of, replay
-
-    run = replay(recording, recorded, costs, policy, max_batch or None)
-    size = max_batch or batch_of(recording)
-    return Replayed(policy, "sim", size, run.outcomes, run.steps, run.busy_s)
-
-
 def _real(
     recording: Recording,
     recorded: RecordedTrace,
     costs: Costs,
     chosen: list[str],
-    max_batch: int,
+    size: int,
     model: str,
     runs: list[Replayed],
 ) -> int:
-    """Add a run of each policy to ``runs``; the exit status."""
+    """Add a run of each policy on real vLLM to ``runs``; the exit status."""
     import sys
 
     from timely_llm.protocols.engine import EngineError
     from timely_llm.recording.compare import Replayed
     from timely_llm.recording.real import run_real
-    from timely_llm.recording.replay import batch_of, setting_of
+    from timely_llm.recording.replay import setting_of
     from timely_llm.system.processes import Interrupt, Interrupted
 
-    size = max_batch or batch_of(recording)
-    path = model or _model(recording)
     with Interrupt() as interrupt:
         try:
             for name in chosen:
                 setting = setting_of(recording, recorded, costs, name, size)
-                run = run_real(recorded, setting, path, recording.parameters, interrupt.check)
-                runs.append(Replayed(name, "vllm", size, run.outcomes, run.steps, run.busy_s))
+                run = run_real(recorded, setting, model, recording.parameters, interrupt.check)
+                runs.append(Replayed(name, "vllm", size, run))
         except Interrupted:
             return EXIT_INTERRUPTED
         except EngineError as error:
@@ -159,7 +149,7 @@ def _model(recording: Recording) -> str:
     return given if given and os.path.exists(given) else str(share("models", "tiny_planner"))
 
 
-def _print(report: dict) -> None:
+def _print(report: dict[str, Any]) -> None:
     from timely_llm.cli.console import plain_console
     from timely_llm.cli.replay_table import notes, replay_table
 

@@ -22,8 +22,7 @@ def report(
     What every robot did, the engine's load, utility, response and waiting of every goal, and the
     worst moments with their cause.
     """
-    from timely_llm.recording.bag import read
-    from timely_llm.recording.bag_writer import BagError
+    from timely_llm.recording.bag import BagError, read
     from timely_llm.recording.goals import goals_of
     from timely_llm.recording.report import page
 

@@ -1,7 +1,8 @@
-"""Reads rosbag2 bags of our topics into plain values (``recording.py``). An edge; needs no ROS.
+"""Reads and writes rosbag2 bags of our topics. An edge; needs no ROS.
 
-Messages are read by the definitions that the bag carries, field by field: what another version did
-not have takes its default, what it had more is left out. A file that was cut is read up to there.
+Messages are read into plain values (``recording.py``) by the definitions that the bag carries:
+fields that another version did not have take their default, those it had more are left out. A file
+that was cut is read up to there.
 """
 
 from __future__ import annotations
@@ -10,37 +11,48 @@ import dataclasses
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from rosbags.interfaces import Connection, MessageDefinitionFormat
-from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.interfaces import Connection, MessageDefinitionFormat, Qos
+from rosbags.rosbag2 import Reader, ReaderError, StoragePlugin, Writer, WriterError
+from rosbags.rosbag2.storage_mcap import McapWriter
 from rosbags.serde import SerdeError
-from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg
-from rosbags.typesys import get_typestore as store_of
+from rosbags.typesys import (
+    Stores,
+    TypesysError,
+    get_types_from_idl,
+    get_types_from_msg,
+    get_typestore,
+)
 from rosbags.typesys.store import Typestore
 
+from timely_llm.paths import share
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.utility import TimeUtility, Urgency
-from timely_llm.recording.bag_writer import PACKAGE, BagError, typestore
-from timely_llm.recording.config import usable
-from timely_llm.recording.recording import Recording, Robot, Topic, on_our_clock
+from timely_llm.recording.recording import Recording, Robot, Topic, on_our_clock, usable_config
 from timely_llm.validation.reader import CONSTRUCT_ERRORS
 
+PACKAGE = "timely_llm"
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")  # of a record: what it is, its length
 _END = _HEAD.pack(0x0F, 4) + bytes(4) + _HEAD.pack(0x02, 20) + bytes(20) + _MAGIC
-_ENDS = (0x02, 0x0F)  # footer and end of data: nothing of the data comes behind them
+_ENDS = (0x02, 0x0F)  # footer and end of data: no data comes after them
 _FILES = (".mcap", ".db3")
 _DAMAGED = (
     *(OSError, ReaderError, IndexError, ValueError, TypeError, KeyError, EOFError),
     *(OverflowError, MemoryError, struct.error),
 )
 """What reading a damaged file raises; the last three for lengths that cannot be."""
+
+
+class BagError(ValueError):
+    """A bag that cannot be written or read; the text names the path and says why."""
 
 
 def read(path: str | Path, namespace: str | None = None) -> Recording:
@@ -114,7 +126,7 @@ def _only_file(path: Path, error: Exception) -> Path:
 
 
 def _mended(file: Path, scratch: Path) -> tuple[Path, int]:
-    """A copy of a cut mcap file that ends behind its last whole record, and that record's end."""
+    """A copy of a cut mcap file that ends after its last whole record, and that record's end."""
     size = file.stat().st_size
     with file.open("rb") as source:
         if source.read(len(_MAGIC)) != _MAGIC:
@@ -174,7 +186,7 @@ class _Reading:
         """By the bag's own definitions; by ours where it has none."""
         if all(c.msgdef.format is MessageDefinitionFormat.NONE for c in self.topics.values()):
             return typestore()
-        store, types = store_of(Stores.EMPTY), {}
+        store, types = get_typestore(Stores.EMPTY), dict[str, Any]()
         for connection in self.topics.values():
             definition = connection.msgdef
             try:
@@ -219,7 +231,7 @@ class _Reading:
         if not isinstance(config, dict):
             self.notes.append("planner_config: is not a mapping")
             return {}
-        config, notes = usable(config)
+        config, notes = usable_config(config)
         self.notes += notes
         return config
 
@@ -264,7 +276,14 @@ _ENUMS: dict[tuple[type, str], type[IntEnum]] = {
     (values.PlanGoal, "on_failure"): values.OnFailure,
     (values.PlanResult, "error_code"): values.ErrorCode,
 }
-_RESULT_NAMES = {"utility": "utility_value"}  # in a PlanEvent
+#: Events that tell how a plan, or an attempt at it, ended.
+_WITH_RESULT = (
+    values.PlanEventType.RETURNED,
+    values.PlanEventType.ENDED,
+    values.PlanEventType.REFUSED,
+    values.PlanEventType.REPLANNED,
+)
+_ABSENT = object()
 
 
 def _of(kind: type) -> Callable[[Any], Any]:
@@ -272,17 +291,19 @@ def _of(kind: type) -> Callable[[Any], Any]:
     return lambda message: _value(kind, message)
 
 
-def _value(kind: type, message: Any, names: dict[str, str] | None = None) -> Any:
-    """A dataclass of ``messages.py`` from a message, by the names of its fields; what the message
-    does not have keeps its default, and without one is a ``ValueError``."""
-    found: dict[str, Any] = {}
+def _value(kind: type, message: Any, **given: Any) -> Any:
+    """A dataclass of ``messages.py`` from a message, by the names of its fields, but for what is
+    ``given``; what the message does not have keeps its default, and without one is a
+    ``ValueError``."""
     for field in dataclasses.fields(kind):
-        name = (names or {}).get(field.name, field.name)
-        if hasattr(message, name):
-            found[field.name] = _field(kind, field.name, getattr(message, name))
+        if field.name in given:
+            continue
+        value = getattr(message, field.name, _ABSENT)
+        if value is not _ABSENT:
+            given[field.name] = _field(kind, field.name, value)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise ValueError(f"a message has no field {name!r}")
-    return kind(**found)
+            raise ValueError(f"a message has no field {field.name!r}")
+    return kind(**given)
 
 
 def _field(kind: type, name: str, value: Any) -> Any:
@@ -312,26 +333,80 @@ def _utility(message: Any) -> TimeUtility | None:
 
 
 def _event(message: Any) -> values.PlanEvent:
-    kind = values.PlanEventType(message.type)
-    plan_id = bytes(message.plan_id.uuid).hex()
-    goal = result = None
+    kind, goal, result = values.PlanEventType(message.type), None, None
     if kind is values.PlanEventType.ACCEPTED:
         goal = _value(values.PlanGoal, message)
-    if kind in (
-        values.PlanEventType.RETURNED,
-        values.PlanEventType.ENDED,
-        values.PlanEventType.REFUSED,
-        values.PlanEventType.REPLANNED,
-        values.PlanEventType.REPLANNED,
-    ):
-        result = _value(values.PlanResult, message, _RESULT_NAMES)
-    found = {
-        field.name: _field(values.PlanEvent, field.name, getattr(message, field.name))
-        for field in dataclasses.fields(values.PlanEvent)
-        if field.name not in ("plan_id", "type", "goal", "result") and hasattr(message, field.name)
-    }
-    return values.PlanEvent(plan_id=plan_id, type=kind, goal=goal, result=result, **found)
+    if kind in _WITH_RESULT:
+        result = _value(values.PlanResult, message, utility=getattr(message, "utility_value", 0.0))
+    return _value(values.PlanEvent, message, type=kind, goal=goal, result=result)
 
 
 def _robots(message: Any) -> tuple[values.RobotInfo, ...]:
     return tuple(_value(values.RobotInfo, robot) for robot in message.robots)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+@cache
+def typestore() -> Typestore:
+    """The types of ROS 2 Kilted and this package's own, from its ``.msg`` files. Add none."""
+    store = get_typestore(Stores.ROS2_KILTED)
+    types: dict[str, Any] = {}
+    for path in sorted(share("msg").glob("*.msg")):
+        types |= get_types_from_msg(path.read_text(), f"{PACKAGE}/msg/{path.stem}")
+    store.register(types)
+    return store
+
+
+class BagWriter:
+    """A new bag in the folder ``path``, which must not exist; use it in a ``with``.
+
+    Messages come serialized (CDR) with the time of their receipt in ns. ``BagError`` where the bag
+    cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:  # version 9 of the metadata: as ROS 2 Jazzy and later write it
+            self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
+            self._writer.open()
+        except (WriterError, OSError) as error:
+            raise BagError(f"cannot write the bag {path}: {error}") from error
+        self.path = path
+        self.types = typestore()
+        self.messages = 0
+
+    def topic(self, name: str, kind: str, qos: Sequence[Qos] = ()) -> Connection:
+        """Add a topic of type ``kind`` ("timely_llm/msg/Segment"), offered with ``qos``."""
+        return self._writer.add_connection(
+            name, kind, typestore=self.types, offered_qos_profiles=qos
+        )
+
+    def write(self, topic: Connection, stamp: int, data: bytes | memoryview) -> None:
+        """Add a serialized message, received at ``stamp`` (ns since the epoch)."""
+        self._writer.write(topic, stamp, data)
+        self.messages += 1
+
+    def put(self, topic: Connection, stamp: int, message: Any) -> None:
+        """Add a message of this writer's ``types``."""
+        self.write(topic, stamp, self.types.serialize_cdr(message, topic.msgtype))
+
+    def flush(self) -> None:
+        """Put everything into the file, in whole chunks. What is there outlives this process."""
+        storage = self._writer.storage
+        assert isinstance(storage, McapWriter), "the bag is open"
+        if storage.chunk.bio.tell():
+            if not storage.chunk.msgs:  # a chunk without messages has no times
+                return
+            storage.close_chunk()
+        storage.bio.flush()
+
+    def close(self) -> None:
+        """Write index and metadata. A bag without messages keeps its topics."""
+        self._writer.close()
+
+    def __enter__(self) -> BagWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,11 @@ from timely_llm.simulation import metrics
 from timely_llm.simulation.outcomes import Outcome
 from timely_llm.simulation.setting import Run
 
-RECORDED = "recorded"
-#: Compared figures: key of a row, and of what in it.
-FIGURES = (("utility_mean", ""), ("response_s", "mean"), ("waiting_s", "mean"))
+_COMPARED: dict[str, Callable[[dict[str, Any]], float | None]] = {
+    "utility_mean": lambda row: row["utility_mean"],
+    "response_mean_s": lambda row: row["response_s"]["mean"],
+    "waiting_mean_s": lambda row: row["waiting_s"]["mean"],
+}
 _DROPPED = ("load", "seed", "bound", "workload", "slo_attainment")
 
 
@@ -29,49 +31,36 @@ class Replayed:
     policy: str
     engine: str
     max_batch: int
-    outcomes: tuple[Outcome, ...]
-    steps: int = 0
-    busy_s: float = 0.0
+    run: Run
 
 
 def row_of(recorded: RecordedTrace, replayed: Replayed) -> dict[str, Any]:
     """The figures of one run over the goals of the trace. ``response_s`` is until the first segment
     was sent."""
-    run = Run(replayed.outcomes, 0.0, replayed.steps, replayed.busy_s)
-    row = metrics.row(
-        recorded.trace, run, engine=replayed.engine, policy=replayed.policy, load=1.0, seed=0
-    )
+    run, engine, policy = replayed.run, replayed.engine, replayed.policy
+    row = metrics.row(recorded.trace, run, engine=engine, policy=policy, load=1.0, seed=0)
     row = {key: value for key, value in row.items() if key not in _DROPPED}
     succeeded = sum(
-        one.error_code is ErrorCode.NONE and one.completed_at is not None
-        for one in replayed.outcomes
+        one.error_code is ErrorCode.NONE and one.completed_at is not None for one in run.outcomes
     )
     return row | {"max_batch": replayed.max_batch, "succeeded": succeeded}
 
 
-def figure(row: dict[str, Any], key: str, part: str) -> float | None:
-    """One of ``FIGURES`` of a row."""
-    return row[key][part] if part else row[key]
-
-
 def differences(row: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """``row`` less ``base``, of each of ``FIGURES``, and as a share of the base (None: of 0)."""
+    """``row`` less ``base`` in what is compared, and that as a share of the base (None: of 0)."""
     found: dict[str, Any] = {}
-    for key, part in FIGURES:
-        name = f"{key.removesuffix('_s')}_mean_s" if part else key
-        new, old = figure(row, key, part), figure(base, key, part)
-        if new is None or old is None:
-            found[name] = {"difference": None, "share": None}
-        else:
-            share = (new - old) / abs(old) if old else None
-            found[name] = {"difference": new - old, "share": share}
+    for name, figure in _COMPARED.items():
+        new, old = figure(row), figure(base)
+        difference = None if new is None or old is None else new - old
+        share = difference / abs(old) if difference is not None and old else None
+        found[name] = {"difference": difference, "share": share}
     return found
 
 
 def as_recorded(recording: Recording, happened: Sequence[Outcome]) -> Replayed:
     """What happened, in the shape of a replay."""
     policy = str(recording.parameters.get("policy") or "unknown")
-    return Replayed(policy, RECORDED, batch_of(recording), tuple(happened))
+    return Replayed(policy, "recorded", batch_of(recording), Run(tuple(happened), 0.0, 0, 0.0))
 
 
 def report_json(
@@ -132,13 +121,14 @@ def _goal_json(recorded: RecordedTrace, number: int, runs: Sequence[Replayed]) -
         "instruction": goal.goal.instruction,
         "runs": [
             {
-                "engine": run.engine,
-                "policy": run.policy,
-                "response_s": run.outcomes[number].response_s,
-                "waiting_s": run.outcomes[number].waiting_s,
-                "utility": run.outcomes[number].utility,
-                "error_code": int(run.outcomes[number].error_code),
+                "engine": one.engine,
+                "policy": one.policy,
+                "response_s": outcome.response_s,
+                "waiting_s": outcome.waiting_s,
+                "utility": outcome.utility,
+                "error_code": int(outcome.error_code),
             }
-            for run in runs
+            for one in runs
+            for outcome in [one.run.outcomes[number]]
         ],
     }

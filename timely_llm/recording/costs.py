@@ -17,7 +17,7 @@ from timely_llm.estimation import presets as engine_presets
 from timely_llm.estimation.presets import EngineModel
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import ExecutionState
-from timely_llm.recording.goals import Goal, Written
+from timely_llm.recording.goals import Goal, SentSegment
 from timely_llm.recording.recording import Recording
 
 _FALLBACK = "rtx4090-llama3-8b"  # where no step was recorded and no pace is known
@@ -35,7 +35,7 @@ class _First(NamedTuple):
 
     others: int
     prompt: int
-    segment: Written
+    segment: SentSegment
     whole: float
     ended: float
 
@@ -87,7 +87,11 @@ def costs_of(goals: Sequence[Goal]) -> Costs:
             for segment in goal.segments
             if segment.received is not None
         ),
-        back=_middle(goal.returned - _last_report(goal) for goal in goals if _returns(goal)),
+        back=_middle(
+            goal.returned - _last_report(goal, goal.returned)
+            for goal in goals
+            if goal.returned is not None and goal.calls
+        ),
         steps=steps,
         counts={size: len(times) for size, times in sorted(decode.items())},
         prefill=median(prefill) if prefill else 0.0,
@@ -214,8 +218,7 @@ def _steps(
                 time = segment.steps[i]
                 batch = max(1, batches.at(end - time / 2))
                 if i == 0 and segment.index == 0:
-                    own = goal.result.prompt_tokens - goal.cached_tokens if goal.result else 0
-                    if own > 0:
+                    if own := goal.own_prompt_tokens:
                         first.append(_First(batch - 1, own, segment, _until_first(goal), end))
                 else:
                     decode.setdefault(batch, []).append(time)
@@ -245,14 +248,10 @@ def _submits(goals: Sequence[Goal], batches: _Batches) -> list[float]:
     return [wait for wait, at in waits if alone(at)] or [wait for wait, _ in waits]
 
 
-def _returns(goal: Goal) -> bool:
-    return goal.returned is not None and bool(goal.calls)
-
-
-def _last_report(goal: Goal) -> float:
-    """The robot tells of the last call's end and of the plan's at once."""
+def _last_report(goal: Goal, returned: float) -> float:
+    """When the robot reported the end of the last call: of the plan's end it reports then too."""
     done = [call.ended for call in goal.calls if call.state is ExecutionState.SUCCEEDED]
-    return max(done, default=goal.returned)
+    return max(done, default=returned)
 
 
 def _middle(values: Iterable[float]) -> float:

@@ -33,7 +33,7 @@ _CALL_ENDS = (State.SUCCEEDED, State.FAILED, State.ABORTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SentSegment:
     """A segment: ``at`` the planner sent it; ``received`` by the robot, None where it never said
     so. ``steps`` are the times of the engine steps that wrote it."""
 
@@ -47,7 +47,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DoneCall:
     """A call that a robot carried out, from ``begun`` to ``ended``; it took ``elapsed`` s by the
     robot's own count. ``state`` is how it ended; ``expected`` its duration as expected (below 0:
     not known), ``error`` the robot's words."""
@@ -85,8 +85,8 @@ class Goal:
     begun: float
     over: float | None
     result: PlanResult | None
-    segments: tuple[Written, ...] = ()
-    calls: tuple[Done, ...] = ()
+    segments: tuple[SentSegment, ...] = ()
+    calls: tuple[DoneCall, ...] = ()
     writing: tuple[Span, ...] = ()
     suspended: tuple[Span, ...] = ()
     halted: float | None = None
@@ -106,6 +106,17 @@ class Goal:
     def response_s(self) -> float | None:
         """Until the first segment was sent, s; None: none was."""
         return self.segments[0].at - self.begun if self.segments else None
+
+    @property
+    def own_prompt_tokens(self) -> int:
+        """Prompt tokens that were to be computed, as they were not in the prefix cache."""
+        return max(0, self.result.prompt_tokens - self.cached_tokens) if self.result else 0
+
+    @property
+    def first_token_at(self) -> float:
+        """When the first token of its first segment came, s."""
+        first = self.segments[0]
+        return first.at - sum(first.steps[1:])
 
     @property
     def text(self) -> str:
@@ -138,9 +149,9 @@ def goals_of(recording: Recording) -> tuple[Goal, ...]:
             commands.setdefault(segment.plan_id, []).append(segment)
     presets = _presets(recording)
     found = [
-        _goal(own, reports.get(plan_id, []), commands.get(plan_id, []), presets)
+        _goal(goal, own, reports.get(plan_id, []), commands.get(plan_id, []), presets)
         for plan_id, own in events.items()
-        if any(event.goal is not None for event in own)
+        for goal in [event.goal for event in own if event.goal is not None][:1]
     ]
     return tuple(sorted(found, key=lambda goal: goal.accepted))
 
@@ -162,13 +173,13 @@ def _presets(recording: Recording) -> dict[Urgency, TimeUtility]:
 
 
 def _goal(
+    goal: PlanGoal,
     events: Sequence[PlanEvent],
     reports: Sequence[Execution],
     commands: Sequence[Segment],
     presets: dict[Urgency, TimeUtility],
 ) -> Goal:
     accepted = next(event for event in events if event.goal is not None)
-    goal = accepted.goal
     urgency = goal.urgency if goal.urgency in presets else Urgency.NORMAL
     end = next((event for event in events if event.type in _OVER), None)
     started = next((event for event in events if event.type is Type.STARTED), None)
@@ -200,7 +211,8 @@ def _goal(
 
 def _begun(events: Sequence[PlanEvent], accepted: float, end: PlanEvent | None) -> float:
     """When the clock started, from the times that count from there."""
-    if not any(event.type is Type.QUEUED for event in events) or end is None:
+    queued = any(event.type is Type.QUEUED for event in events)
+    if not queued or end is None or end.result is None:
         return accepted
     first = next((event for event in events if event.type is Type.SEGMENT), None)
     if first is not None and end.result.response_time >= 0:
@@ -208,13 +220,13 @@ def _begun(events: Sequence[PlanEvent], accepted: float, end: PlanEvent | None) 
     return max(accepted, end.stamp - end.result.waiting_time - end.result.execution_time)
 
 
-def _segments(events: Sequence[PlanEvent], reports: Sequence[Execution]) -> tuple[Written, ...]:
+def _segments(events: Sequence[PlanEvent], reports: Sequence[Execution]) -> tuple[SentSegment, ...]:
     received: dict[int, float] = {}
     for report in reports:
         if report.state is State.RECEIVED:
             received.setdefault(report.segment, report.stamp)
     return tuple(
-        Written(
+        SentSegment(
             event.segment,
             event.stamp,
             event.text,
@@ -228,17 +240,17 @@ def _segments(events: Sequence[PlanEvent], reports: Sequence[Execution]) -> tupl
     )
 
 
-def _calls(reports: Iterable[Execution]) -> tuple[Done, ...]:
+def _calls(reports: Iterable[Execution]) -> tuple[DoneCall, ...]:
     """The calls that were begun and are over, in order. One that is told twice counts once."""
     begun: dict[int, Execution] = {}
-    done: dict[int, Done] = {}
+    done: dict[int, DoneCall] = {}
     for report in reports:
         number = report.call_number
         if report.state is State.STARTED:
             begun.setdefault(number, report)
         elif report.state in _CALL_ENDS and number in begun and number not in done:
             call, first = report.call if report.call.name else begun[number].call, begun[number]
-            done[number] = Done(
+            done[number] = DoneCall(
                 number,
                 first.segment,
                 call.name,

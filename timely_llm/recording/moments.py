@@ -46,13 +46,13 @@ def worst_moments(goals: Sequence[Goal], most: int = MOST) -> tuple[Moment, ...]
 
 
 def _moments(goal: Goal, goals: Sequence[Goal]) -> Iterable[Moment]:
-    if goal.code is not None and goal.code not in _ASKED_FOR:
+    if goal.result is not None and goal.result.error_code not in _ASKED_FOR:
         waited = (goal.over or goal.begun) - goal.begun
         yield Moment(
             goal.over or goal.begun,
             goal.robot_id,
             goal.plan_id,
-            f"The goal ended with {goal.code.name}",
+            f"The goal ended with {goal.result.error_code.name}",
             goal.result.error_msg or "The planner gave no reason.",
             max(0.0, goal.utility.beta - goal.result.utility),
             waited,
@@ -86,9 +86,9 @@ def _moments(goal: Goal, goals: Sequence[Goal]) -> Iterable[Moment]:
 
 def _still(goal: Goal) -> Iterable[tuple[float, float, int]]:
     """From when to when the robot did nothing between two calls, and the segment it waited for."""
-    for before, behind in zip(goal.calls, goal.calls[1:], strict=False):
-        if behind.begun - before.ended > _STANDS:
-            yield before.ended, behind.begun, behind.segment
+    for before, after in zip(goal.calls, goal.calls[1:], strict=False):
+        if after.begun - before.ended > _STANDS:
+            yield before.ended, after.begun, after.segment
 
 
 def _why_late(goal: Goal, goals: Sequence[Goal]) -> str:

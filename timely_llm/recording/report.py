@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -81,43 +82,36 @@ def _about(recording: Recording) -> str:
 def _tiles(recording: Recording, goals: Sequence[Goal]) -> Iterator[tuple[str, str, str]]:
     """Name, value and a note of each figure that is shown large."""
     ended = [goal for goal in goals if goal.result is not None]
-    if not ended:
+    results = [goal.result for goal in goals if goal.result is not None]
+    if not results:
         return
-    fine = sum(goal.code is ErrorCode.NONE for goal in ended)
-    urgent = [goal for goal in ended if goal.urgency in URGENT]
-    yield "goals that succeeded", f"{fine} of {len(ended)}", _codes(ended)
+    codes = Counter(result.error_code for result in results)
+    fine = codes.pop(ErrorCode.NONE, 0)
+    others = ", ".join(f"{count} {code.name}" for code, count in codes.items())
+    yield "goals that succeeded", f"{fine} of {len(ended)}", others
     yield (
         "utility of a goal, mean",
-        _number(mean(goal.result.utility for goal in ended)),
+        _number(mean(result.utility for result in results)),
         f"at most {_number(mean(goal.utility.beta for goal in ended))}",
     )
-    responses = [goal.response_s for goal in ended if goal.response_s is not None]
+    responses = [(g.response_s, g.urgency) for g in ended if g.response_s is not None]
     yield (
         "response, mean",
-        _seconds(mean(responses)),
-        "urgent " + _seconds(mean(g.response_s for g in urgent if g.response_s is not None)),
+        _seconds(mean(time for time, _ in responses)),
+        "urgent " + _seconds(mean(time for time, urgency in responses if urgency in URGENT)),
     )
-    waited = [goal.result.waiting_time for goal in ended]
+    waited = [result.waiting_time for result in results]
     yield "waiting of a goal, mean", _seconds(mean(waited)), f"sum {_seconds(sum(waited))}"
     share = figures.busy_share(goals)
-    tokens = sum(goal.result.generated_tokens for goal in ended)
+    tokens = sum(result.generated_tokens for result in results)
     yield "engine busy", "-" if share is None else f"{share:.0%}", f"{tokens} tokens written"
     again = sum(goal.recomputed_tokens for goal in ended)
     yield "computed again", str(again), "prompt tokens"
 
 
-def _codes(ended: Sequence[Goal]) -> str:
-    codes: dict[str, int] = {}
-    for goal in ended:
-        if goal.code is not ErrorCode.NONE:
-            codes[goal.code.name] = codes.get(goal.code.name, 0) + 1
-    return ", ".join(f"{count} {name}" for name, count in codes.items())
-
-
 def _row(goal: Goal, zero: float) -> dict[str, Any]:
-    result = goal.result
+    result, fine = goal.result, goal.code is ErrorCode.NONE
     return {
-        "id": goal.plan_id,
         "robot": goal.robot_id,
         "at": f"{goal.accepted - zero:.2f} s",
         "urgency": goal.urgency.name.lower(),
@@ -131,20 +125,14 @@ def _row(goal: Goal, zero: float) -> dict[str, Any]:
         "execution": _seconds(result.execution_time) if result else "-",
         "utility": _number(result.utility) if result else "-",
         "best": _number(goal.utility.beta),
-        "code": _end(goal),
-        "fine": goal.code is ErrorCode.NONE,
+        "code": "not ended" if goal.code is None else "ok" if fine else goal.code.name,
+        "fine": fine,
         "error": result.error_msg if result else "the recording ends before",
         "calls": [
             (call.segment, call.text, _seconds(call.elapsed), call.state.name, call.error)
             for call in goal.calls
         ],
     }
-
-
-def _end(goal: Goal) -> str:
-    if goal.code is None:
-        return "not ended"
-    return "ok" if goal.code is ErrorCode.NONE else goal.code.name
 
 
 def _costs(goals: Sequence[Goal]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from timely_llm.bench.burst import Span
-from timely_llm.protocols.messages import ErrorCode, ExecutionState
+from timely_llm.protocols.messages import ExecutionState
 from timely_llm.protocols.utility import URGENT
 from timely_llm.recording.goals import Goal
 from timely_llm.recording.recording import Recording
@@ -62,7 +62,7 @@ def timeline(recording: Recording, goals: Sequence[Goal]) -> go.Figure:
 
 
 def _reach(goals: Sequence[Goal], zero: float) -> list[float]:
-    """From just before the first goal to behind the last one's end."""
+    """From just before the first goal to after the last one's end."""
     if not goals:
         return [0.0, 1.0]
     first = min(goal.accepted for goal in goals) - zero
@@ -142,9 +142,16 @@ def _cut(text: str, most: int = 90) -> str:
 
 
 def _marks(figure: go.Figure, goals: Sequence[Goal], rows: dict[str, int], zero: float) -> None:
-    failed = [g for g in goals if g.code not in (None, ErrorCode.NONE) and g.over is not None]
-    broken = [
-        (goal, call) for goal in goals for call in goal.calls if call.state is ExecutionState.FAILED
+    failed = [
+        (goal, goal.over, f"{goal.result.error_code.name}: {goal.result.error_msg}")
+        for goal in goals
+        if goal.over is not None and goal.result is not None and goal.result.error_code
+    ]
+    failed += [
+        (goal, call.ended, f"{call.text}: {call.error}")
+        for goal in goals
+        for call in goal.calls
+        if call.state is ExecutionState.FAILED
     ]
     marks = (
         (
@@ -158,8 +165,7 @@ def _marks(figure: go.Figure, goals: Sequence[Goal], rows: dict[str, int], zero:
             "ended early",
             "x",
             FAILED,
-            [(g, g.over, f"{g.code.name}: {g.result.error_msg}") for g in failed]
-            + [(g, call.ended, f"{call.text}: {call.error}") for g, call in broken],
+            failed,
             _ROBOT_AT,
         ),
     )
@@ -250,15 +256,15 @@ def _memory(figure: go.Figure, recording: Recording, zero: float) -> None:
 
 def per_goal(recording: Recording, goals: Sequence[Goal]) -> go.Figure:
     """Utility, response and waiting of each goal over the time at which its clock started."""
-    known = [goal for goal in goals if goal.result is not None]
+    known = [(goal, goal.result) for goal in goals if goal.result is not None]
     panels = (
-        ("utility", [(g, g.result.utility) for g in known], ".2f"),
+        ("utility", [(goal, result.utility) for goal, result in known], ".2f"),
         (
             "response (s)",
-            [(g, g.response_s) for g in known if g.response_s is not None],
+            [(goal, goal.response_s) for goal, _ in known if goal.response_s is not None],
             ".3f",
         ),
-        ("waiting (s)", [(g, g.result.waiting_time) for g in known], ".3f"),
+        ("waiting (s)", [(goal, result.waiting_time) for goal, result in known], ".3f"),
     )
     figure = make_subplots(
         rows=1, cols=3, subplot_titles=[name for name, _, _ in panels], horizontal_spacing=0.07

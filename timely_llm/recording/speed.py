@@ -83,7 +83,7 @@ def _prompt(goal: Goal, goals: Sequence[Goal], typical: Latency) -> list[Stretch
     if goal.started is None or goal.result is None or not goal.segments:
         return []
     first = goal.segments[0]
-    tokens = _own_tokens(goal)
+    tokens = goal.own_prompt_tokens
     if tokens < 1 or not first.steps or any(s.start < first.at for s in goal.suspended):
         return []
     over = max(goal.started + first.steps[0], first.at - sum(first.steps[1:]))
@@ -123,8 +123,8 @@ def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: floa
             expected += typical(size, 0, 0)
             end -= time + gap
         for other in others:
-            if begun < _first_token(other) <= segment.at + _SAME:
-                expected += beside * typical(0, _own_tokens(other), 0)
+            if begun < other.first_token_at <= segment.at + _SAME:
+                expected += beside * typical(0, other.own_prompt_tokens, 0)
         if expected > 0:
             found.append(Stretch(begun, segment.at, _factor(whole / expected)))
     return found
@@ -132,18 +132,7 @@ def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: floa
 
 def _writes(goal: Goal, time: float) -> bool:
     """Whether a token of ``goal`` behind the first was being written."""
-    return time > _first_token(goal) and any(s.start < time < s.end for s in goal.writing)
-
-
-def _first_token(goal: Goal) -> float:
-    """When the first token came, s."""
-    first = goal.segments[0]
-    return first.at - sum(first.steps[1:])
-
-
-def _own_tokens(goal: Goal) -> int:
-    """Prompt tokens that were to be computed."""
-    return max(0, goal.result.prompt_tokens - goal.cached_tokens) if goal.result else 0
+    return time > goal.first_token_at and any(s.start < time < s.end for s in goal.writing)
 
 
 def _shared(begun: float, ended: float, other: Goal) -> float:

@@ -1,13 +1,14 @@
 """Recorded goals as a trace: what the planner was asked, what the model wrote, how long the robots
 really took. Pure.
 
-A recording does not tell everything: the text behind the last segment of a plan that was ended
+A recording does not tell everything: the text after the last segment of a plan that was ended
 early, and what goals asked for that ended before anything was written. The first is replayed as far
-as it is known, with tokens but without text behind that; the second are left out, with the reason.
+as it is known, with tokens but without text after that; the second are left out, with the reason.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from timely_llm.language.parser import PlanError
 from timely_llm.language.segmenter import CheckedSegment, make_segmenter
 from timely_llm.language.skills import SkillSet, SkillSetError
 from timely_llm.protocols.messages import ErrorCode, ExecutionState, OnFailure, PlanGoal, SkillCall
-from timely_llm.recording.goals import Done, Goal
+from timely_llm.recording.goals import DoneCall, Goal
 from timely_llm.recording.recording import Recording
 from timely_llm.simulation.known_plans import Action, KnownPlan, read
 from timely_llm.simulation.trace import Arrival, Task, Trace
@@ -30,7 +31,7 @@ _FROM_WITHIN = (ErrorCode.NONE, ErrorCode.SKILL_FAILED, ErrorCode.PREEMPTED)
 @dataclass(frozen=True, slots=True)
 class Known:
     """One goal to replay: ``plan`` as the robot did it, ``durations`` (s) of its actions in order.
-    ``fails_at``: the action that fails, or their number where the plan fails behind them; ``error``
+    ``fails_at``: the action that fails, or their number where the plan fails after them; ``error``
     in the robot's words. ``ends_at``: when somebody ends it from outside, s on the trace's clock.
     """
 
@@ -186,17 +187,15 @@ def _known(goal: Goal, skills: SkillSet, origin: float) -> Known:
     code = goal.code
     if code is ErrorCode.SKILL_FAILED and failed is None:
         failed = len(goal.calls)
-    ends_at = None
-    if code not in _FROM_WITHIN:
-        ends_at = (goal.halted or goal.over) - origin
+    halted = None if code in _FROM_WITHIN else goal.halted or goal.over
     return Known(
         goal,
         replace(goal.goal, on_failure=OnFailure.ABORT, max_replans=0, utility=goal.utility),
         KnownPlan(cuts, tuple(actions), ends, len(actions)),
         tuple(durations),
         failed if code is ErrorCode.SKILL_FAILED else None,
-        goal.result.error_msg,
-        ends_at,
+        goal.result.error_msg if goal.result else "",
+        None if halted is None else halted - origin,
     )
 
 
@@ -220,19 +219,19 @@ def _read(
 
 def _held(goal: Goal) -> int:
     """The last segment that the robot held when it ended the plan."""
-    over = goal.returned if goal.returned is not None else goal.over
+    over = goal.returned or goal.over or math.inf
     held = (s.index for s in goal.segments if s.received is not None and s.received <= over)
     return max(held, default=0)
 
 
 def _actions(
-    calls: Sequence[Done],
+    calls: Sequence[DoneCall],
     cuts: Sequence[Sequence[CheckedSegment]],
     skills: SkillSet,
     streamed: bool,
 ) -> list[Action]:
     """What the robot did, each call at its place in the text. A call that stands there several
-    times is the next one behind the call before; behind a loop's last call comes its first."""
+    times is the next one after the call before; after a loop's last call comes its first."""
     written = [
         (segment, call)
         for segment, cut in enumerate(cut for of_token in cuts for cut in of_token)
@@ -262,7 +261,7 @@ def _actions(
     return actions
 
 
-def _is(written: SkillCall, done: Done) -> bool:
+def _is(written: SkillCall, done: DoneCall) -> bool:
     return (written.name, written.arguments) == (done.name, done.arguments)
 
 
@@ -285,7 +284,7 @@ def _arrival(known: Known, kind: str, system: int, origin: float) -> Arrival:
         urgency=goal.urgency,
         scene=goal.goal.scene,
         system_tokens=system,
-        prompt_tokens=max(1, goal.result.prompt_tokens - system),
+        prompt_tokens=max(1, (goal.result.prompt_tokens if goal.result else 0) - system),
         ttft=goal.goal.ttft,
         tpot=goal.goal.tpot,
     )

@@ -27,7 +27,7 @@ from rosbags.interfaces import (
 from std_msgs.msg import String
 
 from timely_llm.msg import Execution, PlanEvent, PlannerStatus, RobotList, Segment
-from timely_llm.recording.bag_writer import BagWriter
+from timely_llm.recording.bag import BagWriter
 from timely_llm.ros.process import TICK, GuestNode
 from timely_llm.ros.qos import LATCHED, RELIABLE
 from timely_llm.system.processes import Interrupt
