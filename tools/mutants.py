@@ -173,12 +173,12 @@ def room_of(file: str) -> str:
     return folder if folder in TESTS else sys.exit(f"{file} is in no room of {TESTS}")
 
 
-def stages(tree: Path, file: str) -> list[list[str]]:
-    """pytest's arguments for the tests of a module, of its room, and of the rooms above."""
+def stages(tree: Path, file: str, rooms: int) -> list[list[str]]:
+    """pytest's arguments for the tests of a module, of its room, and of so many rooms above."""
     room = room_of(file)
     own = tree.glob(f"test/{room}/test_{Path(file).stem}*.py")
     mirrored = sorted(str(path.relative_to(tree)) for path in own)
-    above = [f"test/{name}" for name in TESTS[TESTS.index(room) + 1 :]]
+    above = [f"test/{name}" for name in TESTS[TESTS.index(room) + 1 :][:rooms]]
     others = [f"test/{room}", *(f"--ignore={name}" for name in mirrored)]
     return [group for group in (mirrored, others, above) if group]
 
@@ -239,9 +239,9 @@ def first_failure(tree: Path, groups: list[list[str]], limit_s: float) -> str:
     return failure
 
 
-def judge(job: tuple[Mutant, Path, float]) -> str:
+def judge(job: tuple[Mutant, Path, int, float]) -> str:
     """The test that kills a mutant, or an empty text. Each worker has a copy of its own."""
-    mutant, original, limit_s = job
+    mutant, original, rooms, limit_s = job
     tree = original.with_name(f"worker-{os.getpid()}")
     if not tree.exists():
         shutil.copytree(original, tree)
@@ -252,16 +252,17 @@ def judge(job: tuple[Mutant, Path, float]) -> str:
         cached.unlink()
     path.write_text(mutant.text, encoding="utf-8")
     try:
-        return first_failure(tree, stages(tree, mutant.file), limit_s)
+        return first_failure(tree, stages(tree, mutant.file, rooms), limit_s)
     finally:
         path.write_bytes(code)
 
 
-def check_unchanged(tree: Path, mutants: list[Mutant]) -> float:
+def check_unchanged(tree: Path, mutants: list[Mutant], rooms: int) -> float:
     """Seconds that the tests take without a mutant; ends the program if one fails."""
-    lowest = min(TESTS.index(room_of(mutant.file)) for mutant in mutants)
+    lowest = sorted({TESTS.index(room_of(mutant.file)) for mutant in mutants})
+    needed = sorted({number for low in lowest for number in range(len(TESTS))[low:][: rooms + 1]})
     started = time.monotonic()
-    if failure := first_failure(tree, [[f"test/{name}" for name in TESTS[lowest:]]], 3600):
+    if failure := first_failure(tree, [[f"test/{TESTS[number]}" for number in needed]], 3600):
         sys.exit(f"fails without a mutant: {failure}")
     return time.monotonic() - started
 
@@ -291,6 +292,7 @@ def options() -> argparse.Namespace:
     add("--seed", type=int, default=1, help="of the choice of mutants")
     add("--count", type=int, default=200, help="mutants")
     add("--jobs", type=int, default=os.cpu_count(), help="mutants at a time")
+    add("--rooms", type=int, default=99, help="rooms above a mutant's own whose tests it meets")
     add("--json", type=Path, help="file for the mutants and what became of them")
     add("--again", type=Path, help="such a file: only the mutants that survived there")
     return parser.parse_args()
@@ -315,8 +317,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(settings.jobs, FORK) as pool:
         tree = Path(folder, "original")
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "install", "log"))
-        limit_s = 60 + 2 * check_unchanged(tree, mutants)
-        rows = report(mutants, pool.map(judge, [(m, tree, limit_s) for m in mutants]))
+        limit_s = 60 + 2 * check_unchanged(tree, mutants, settings.rooms)
+        jobs = [(mutant, tree, settings.rooms, limit_s) for mutant in mutants]
+        rows = report(mutants, pool.map(judge, jobs))
     count = Counter(row["verdict"] for row in rows)
     share = count["killed"] / max(1, count["killed"] + count["survived"])
     print(f"killed {count['killed']}, survived {count['survived']}, claimed to be equivalent "

@@ -123,3 +123,26 @@ def test_a_cancel_of_another_plan_leaves_the_last_report_counting() -> None:
     desk.now = 0.4
     desk.send(0, command=CANCEL)
     assert desk.executor.next_wake(0.4) == 0.9
+
+
+def test_while_the_last_call_of_a_lost_planner_is_done_it_beats_and_registers_with_nobody() -> None:
+    desk = desk_with(planner_timeout=3.0, heartbeat_period=2.0)
+    desk.send(0, "go(5)")
+    desk.run(3.5, alive=False)
+    assert desk.executor.lost and not desk.executor.needs_registration
+    desk.reports.clear()
+    desk.run(4.5, alive=False)
+    assert [report.stamp for report in desk.reports] == [4.0]
+    desk.run(5.0, alive=False)
+    assert desk.executor.needs_registration
+
+
+def test_the_adapter_of_an_idle_robot_is_polled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drone that is low on battery lands by itself."""
+    desk, polled = Desk(), []
+    monkeypatch.setattr(desk.robot, "poll", polled.append)
+    desk.executor.tick(0.25)
+    assert polled == [0.25]
+    desk.take(desk.executor.shutdown(0.5))
+    desk.executor.tick(0.75)
+    assert polled == [0.25]
