@@ -63,7 +63,7 @@ def names(values: dict[str, Any], namespace: str) -> tuple[str, str]:
 def skill_set(values: dict[str, Any]) -> tuple[str, SkillSet]:
     """The text to register with (empty: the planner knows the kind), and the skills.
 
-    Raises ``ParameterError``, ``SkillSetError`` (it names file, line and field) or ``OSError``.
+    Raises ``ParameterError``, ``FileError`` (it names file, line and field) or ``OSError``.
     """
     kind, path = values["kind"], values["skill_set"]
     if path:

@@ -9,40 +9,81 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from robot_adapters.adapter import AdapterError
 from robot_adapters.perception import plain_name
 from timely_llm.validation.names import hint
-from timely_llm.validation.reader import Node, YamlError, read
+from timely_llm.validation.reader import (
+    NOT_IN_FILE,
+    Entry,
+    Fault,
+    FileError,
+    Place,
+    described_by,
+    flag,
+    items,
+    named,
+    number,
+    parse_yaml,
+    text,
+    whole,
+)
 
 Six = tuple[float, float, float, float, float, float]
 Point = tuple[float, float, float]
+Call = tuple[str, Mapping[str, Any]]
+"""A method of the SDK and its arguments."""
+
 EXTENT = 2000.0  # mm, the largest coordinate
 MAX_ENTRIES = 200
 DOWN = (180.0, 0.0)  # deg, u and v of a gripper that points down
 
 
+_Name = Annotated[str, text(60)]
+_Size = Annotated[float, number(0.0, EXTENT, " mm")]
+_Length = Annotated[float, number(-EXTENT, EXTENT, " mm")]
+_Angle = Annotated[float, number(-360, 360, " deg")]
+_Point = Annotated[tuple[_Length, _Length, _Length], items(3, 3)]
+
+
 @dataclass(frozen=True, slots=True)
-class NamedPose:
+class NamedPose(Entry):
     """``joints`` (deg), or the ``task`` pose of the gripper (mm, mm, mm, deg, deg, deg)."""
 
-    name: str
-    joints: Six | None = None
-    task: Six | None = None
+    name: Annotated[str, NOT_IN_FILE] = ""
+    joints: Annotated[tuple[_Angle, _Angle, _Angle, _Angle, _Angle, _Angle], items(6, 6)] | None = (
+        None
+    )
+    task: (
+        Annotated[tuple[_Length, _Length, _Length, _Angle, _Angle, _Angle], items(6, 6)] | None
+    ) = None
+
+    def checked(self, context: object) -> NamedPose:
+        if (self.joints is None) == (self.task is None):
+            raise Fault("must have either 'joints' or 'task'")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
-class Object:
+class Object(Entry):
     """A box. ``position`` is the centre of its underside, ``grip`` how high above it the gripper
-    closes, ``angle`` the gripper's turn about z for it."""
+    closes (default: half its height), ``angle`` the gripper's turn about z for it."""
 
-    name: str
-    position: Point
-    size: Point
-    grip: float
-    angle: float = 0.0
-    aliases: tuple[str, ...] = ()
+    name: _Name
+    position: _Point
+    size: Annotated[tuple[_Size, _Size, _Size], items(3, 3)]
+    grip: Annotated[float, number(0.0, EXTENT, " mm")] = -1.0
+    angle: Annotated[float, number(-180, 180, " deg")] = 0.0
+    aliases: Annotated[tuple[_Name, ...], items()] = ()
+
+    def checked(self, context: object) -> Object:
+        height = self.size[2]
+        if self.grip > height:
+            raise Fault(f"is {self.grip:g} mm: must be 0 to {height:g} mm", "grip")
+        return replace(self, grip=height / 2) if self.grip < 0 else self
 
     @property
     def top(self) -> float:
@@ -60,31 +101,175 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Gripper:
-    """What opens and closes it: a call of the SDK each, as (method, arguments). ``time`` s later it
-    has. ``sensor`` is (digital input, its state while something is held)."""
+    """What opens and closes it: a call of the SDK each. ``time`` s later it has. ``sensor`` is
+    (digital input, its state while something is held)."""
 
-    open: tuple[str, Mapping[str, Any]]
-    close: tuple[str, Mapping[str, Any]]
+    open: Call
+    close: Call
     time: float
     sensor: tuple[int, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class _Output(Entry):
+    address: Annotated[int, whole(0, 63)]
+    closed: Annotated[bool, flag()] = True
+
+    def checked(self, context: object) -> list[Call]:
+        states = (not self.closed, self.closed)
+        return [("set_do", {"do_signal_list": [(self.address, int(on))]}) for on in states]
+
+
+_Level = Annotated[
+    int, named({"off": 0, "high_pnp": 2, "high_npn": 1, "low_npn": -1, "low_pnp": -2})
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Endtool(Entry):
+    port: Annotated[str, text(2)]
+    open: _Level
+    close: _Level
+
+    def checked(self, context: object) -> list[Call]:
+        levels = (self.open, self.close)
+        return [
+            ("set_endtool_do", {"end_do_signal_list": [(self.port, [level])]}) for level in levels
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool(Entry):
+    open: _Name
+    close: _Name
+
+    def checked(self, context: object) -> list[Call]:
+        return [("execute_tool", {"name": name}) for name in (self.open, self.close)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers(Entry):
+    command: Annotated[int, whole(0, 1000)]
+    data: Annotated[tuple[Annotated[int, whole(-(2**31), 2**31 - 1)], ...], items(0, 16)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Command(Entry):
+    """As ``set_gripper_command`` takes them; the numbers are the gripper's maker's."""
+
+    type: Annotated[int, whole(0, 1000)]
+    open: _Numbers
+    close: _Numbers
+
+    def checked(self, context: object) -> list[Call]:
+        return [
+            (
+                "set_gripper_command",
+                {"command": move.command, "gripper_type": self.type, "pvt_data": [*move.data]},
+            )
+            for move in (self.open, self.close)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sensor(Entry):
+    input: Annotated[int, whole(0, 63)]
+    holding: Annotated[bool, flag()] = True
+
+    def checked(self, context: object) -> tuple[int, bool]:
+        return self.input, self.holding
+
+
+@dataclass(frozen=True, slots=True)
+class _Gripper(Entry):
+    time: Annotated[float, number(0.0, 10.0, " s")]
+    output: Annotated[list[Call], described_by(_Output)] = field(default_factory=list)
+    endtool: Annotated[list[Call], described_by(_Endtool)] = field(default_factory=list)
+    tool: Annotated[list[Call], described_by(_Tool)] = field(default_factory=list)
+    command: Annotated[list[Call], described_by(_Command)] = field(default_factory=list)
+    sensor: Annotated[tuple[int, bool] | None, described_by(_Sensor)] = None
+
+    def checked(self, context: object) -> Gripper:
+        given = [calls for calls in (self.output, self.endtool, self.tool, self.command) if calls]
+        if len(given) != 1:
+            raise Fault("must have one of 'output', 'endtool', 'tool' and 'command'")
+        open_call, close_call = given[0]
+        return Gripper(open_call, close_call, self.time, self.sensor)
+
+
+def _rising(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] >= pair[1]:
+        raise Fault(f"is {pair[0]:g} to {pair[1]:g}: the first must be the smaller one")
+    return pair
+
+
+_Range = Annotated[tuple[_Length, _Length], items(2, 2), AfterValidator(_rising)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Workspace(Entry):
+    x: _Range
+    y: _Range
+    z: _Range
+
+    def checked(self, context: object) -> tuple[tuple[float, float], ...]:
+        return self.x, self.y, self.z
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(Entry):
     """What the file says. ``approach`` mm above an object the way down begins, and ways from place
     to place are at least ``travel_height`` high; ``workspace`` are (low, high) along x, y, z,
     ``reach`` the level distances from the base."""
 
-    description: str
-    poses: Mapping[str, NamedPose]
-    objects: tuple[Object, ...]
-    gripper: Gripper
-    workspace: tuple[tuple[float, float], ...]
-    reach: tuple[float, float]
-    approach: float
-    travel_height: float
-    scan: str = ""  # name of the pose to look from
-    where: Mapping[str, Point] = field(default_factory=dict)  # of objects that were moved
+    gripper: Annotated[Gripper, described_by(_Gripper)]
+    workspace: Annotated[tuple[tuple[float, float], ...], described_by(_Workspace)]
+    objects: Annotated[tuple[Object, ...], items(1, MAX_ENTRIES)]
+    description: Annotated[str, text()] = ""
+    poses: Mapping[str, NamedPose] = field(default_factory=dict)
+    reach: Annotated[tuple[_Size, _Size], items(2, 2), AfterValidator(_rising)] = (0.0, 2 * EXTENT)
+    approach: Annotated[float, number(10.0, EXTENT, " mm")] = 100.0
+    travel_height: _Size = 0.0
+    scan: Annotated[str, text()] = ""  # name of the pose to look from
+    where: Annotated[Mapping[str, Point], NOT_IN_FILE] = field(default_factory=dict)
+    """Of objects that were moved."""
+
+    def checked(self, context: object) -> Cell:
+        """Names differ, and the gripper can be wherever the file says that it will."""
+        if self.scan and self.scan not in self.poses:
+            raise Fault(f"{self.scan!r} is unknown{hint(self.scan, self.poses)}", "scan")
+        taken: dict[str, str] = {}
+        for name, pose in self.poses.items():
+            self._check_pose(name, pose, taken)
+        for i, thing in enumerate(self.objects):
+            self._check_object(thing, taken, ("objects", i))
+        poses = {name: replace(pose, name=name) for name, pose in self.poses.items()}
+        return replace(self, poses=poses)
+
+    def _check_pose(self, name: str, pose: NamedPose, taken: dict[str, str]) -> None:
+        plain, place = _plain(name, "poses", name), ("poses", name)
+        if plain in taken:
+            like = taken[plain].removeprefix("the pose ")
+            reason = f"is called like the pose {like}: a number at the end does not count"
+            raise Fault(reason, *place)
+        taken[plain] = f"the pose {name!r}"
+        if pose.task and (reason := self.outside(pose.task[:3])):
+            raise Fault(reason, *place)
+
+    def _check_object(self, thing: Object, taken: dict[str, str], place: Place) -> None:
+        places: list[tuple[str, Place]] = [(thing.name, (*place, "name"))]
+        places += [(alias, (*place, "aliases", i)) for i, alias in enumerate(thing.aliases)]
+        for name, where in places:
+            if (plain := _plain(name, *where)) in taken:
+                raise Fault(f"{name!r} is already the name of {taken[plain]}", *where)
+        taken.update({plain_name(name): repr(thing.name) for name, _ in places})
+        if thing.grip >= self.approach:
+            limit = f"must be less than approach, {self.approach:g} mm"
+            raise Fault(f"its grip is {thing.grip:g} mm: {limit}", *place)
+        x, y, z = thing.position
+        for height in (z + thing.grip, thing.top + self.approach):
+            if reason := self.outside((x, y, height)):
+                raise Fault(f"the gripper could not be there: {reason}", *place, "position")
 
     @property
     def names(self) -> list[str]:
@@ -132,173 +317,17 @@ def load_cell(path: str | Path) -> Cell:
     path = Path(path).expanduser()
     try:
         return read_cell(path.read_text(encoding="utf-8"), str(path))
-    except (YamlError, OSError, UnicodeDecodeError) as error:
+    except (FileError, OSError, UnicodeDecodeError) as error:
         raise AdapterError(f"cell: {error}") from error
 
 
-def read_cell(text: str, source: str = "<cell>") -> Cell:
-    """The cell in ``text``. ``YamlError`` names line, field and the nearest known name."""
-    keys = ("description", "scan", "approach", "travel_height", "workspace", "reach", "gripper",
-            "poses", "objects")  # fmt: skip
-    entries = read(text, source).mapping(keys, ("gripper", "workspace", "objects"))
-    poses = _poses(entries["poses"]) if "poses" in entries else {}
-    scan = entries["scan"].choice(poses) if "scan" in entries else ""
-    cell = Cell(
-        description=entries["description"].text() if "description" in entries else "",
-        poses=poses,
-        objects=(),
-        gripper=_gripper(entries["gripper"]),
-        workspace=_workspace(entries["workspace"]),
-        reach=_pair(entries["reach"], 0, EXTENT) if "reach" in entries else (0.0, 2 * EXTENT),
-        approach=_length(entries.get("approach"), 100.0, 10.0),
-        travel_height=_length(entries.get("travel_height"), 0.0, 0.0),
-        scan=scan,
-    )
-    for name, pose in poses.items():
-        if pose.task and (reason := cell.outside(pose.task[:3])):
-            entries["poses"].mapping(None)[name].fail(reason)
-    return replace(cell, objects=_objects(entries["objects"], cell))
+def read_cell(content: str, source: str = "<cell>") -> Cell:
+    """The cell in ``content``. ``FileError`` names line, field and the nearest known name."""
+    return parse_yaml(content, source).read(Cell)
 
 
-def _length(node: Node | None, default: float, low: float) -> float:
-    return default if node is None else node.number(low, EXTENT, " mm")
-
-
-def _numbers(node: Node, count: int, limit: float, unit: str) -> tuple[float, ...]:
-    return tuple(item.number(-limit, limit, unit) for item in node.items(count, count))
-
-
-def _pair(node: Node, low: float, high: float) -> tuple[float, float]:
-    first, second = (item.number(low, high, " mm") for item in node.items(2, 2))
-    if first >= second:
-        node.fail(f"is {first:g} to {second:g}: the first must be the smaller one")
-    return first, second
-
-
-def _workspace(node: Node) -> tuple[tuple[float, float], ...]:
-    entries = node.mapping("xyz", "xyz")
-    return tuple(_pair(entries[axis], -EXTENT, EXTENT) for axis in "xyz")
-
-
-def _poses(node: Node) -> dict[str, NamedPose]:
-    poses: dict[str, NamedPose] = {}
-    taken: dict[str, str] = {}
-    for name, entry in node.mapping(None).items():
-        plain = _plain(entry, name)
-        if plain in taken:
-            entry.fail(
-                f"is called like the pose {taken[plain]!r}: a number at the end does not count"
-            )
-        taken[plain] = name
-        given = entry.mapping(("joints", "task"))
-        if len(given) != 1:
-            entry.fail("must have either 'joints' or 'task'")
-        if "joints" in given:
-            poses[name] = NamedPose(name, joints=_numbers(given["joints"], 6, 360, " deg"))
-        else:
-            items = given["task"].items(6, 6)
-            values = [item.number(-EXTENT, EXTENT, " mm") for item in items[:3]]
-            values += [item.number(-360, 360, " deg") for item in items[3:]]
-            poses[name] = NamedPose(name, task=tuple(values))
-    return poses
-
-
-def _plain(node: Node, name: str) -> str:
+def _plain(name: str, *place: str | int) -> str:
     """The name as plans are answered by it."""
-    return plain_name(name) or node.fail("must have more to it than a number")
-
-
-def _objects(node: Node, cell: Cell) -> tuple[Object, ...]:
-    taken = {plain_name(name): f"the pose {name!r}" for name in cell.poses}
-    return tuple(_object(item, cell, taken) for item in node.items(1, MAX_ENTRIES))
-
-
-def _object(node: Node, cell: Cell, taken: dict[str, str]) -> Object:
-    keys = ("name", "position", "size", "grip", "angle", "aliases")
-    entries = node.mapping(keys, ("name", "position", "size"))
-    name = entries["name"].text(60)
-    aliases = [entry for entry in entries["aliases"].items()] if "aliases" in entries else []
-    for entry in (entries["name"], *aliases):
-        if (plain := _plain(entry, text := entry.text(60))) in taken:
-            entry.fail(f"{text!r} is already the name of {taken[plain]}")
-    taken.update({plain_name(entry.text(60)): repr(name) for entry in (entries["name"], *aliases)})
-    sides = entries["size"].items(3, 3)
-    size = tuple(side.number(0.0, EXTENT, " mm") for side in sides)
-    grip = entries["grip"].number(0, size[2], " mm") if "grip" in entries else size[2] / 2
-    angle = entries["angle"].number(-180, 180, " deg") if "angle" in entries else 0.0
-    if grip >= cell.approach:
-        node.fail(f"its grip is {grip:g} mm: must be less than approach, {cell.approach:g} mm")
-    position = _numbers(entries["position"], 3, EXTENT, " mm")
-    thing = Object(name, position, size, grip, angle, tuple(e.text(60) for e in aliases))
-    x, y, z = position
-    for height in (z + grip, thing.top + cell.approach):
-        if reason := cell.outside((x, y, height)):
-            entries["position"].fail(f"the gripper could not be there: {reason}")
-    return thing
-
-
-def _gripper(node: Node) -> Gripper:
-    entries = node.mapping(("output", "endtool", "tool", "command", "time", "sensor"), ("time",))
-    kinds = [name for name in ("output", "endtool", "tool", "command") if name in entries]
-    if len(kinds) != 1:
-        node.fail("must have one of 'output', 'endtool', 'tool' and 'command'")
-    make = {"output": _output, "endtool": _endtool, "tool": _tool, "command": _command}[kinds[0]]
-    open_call, close_call = make(entries[kinds[0]])
-    time = entries["time"].number(0.0, 10.0, " s")
-    sensor = None
-    if "sensor" in entries:
-        given = entries["sensor"].mapping(("input", "holding"), ("input",))
-        sensor = (_whole(given["input"], 0, 63), _flag(given.get("holding"), True))
-    return Gripper(open_call, close_call, time, sensor)
-
-
-def _output(node: Node) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    given = node.mapping(("address", "closed"), ("address",))
-    address, closed = _whole(given["address"], 0, 63), _flag(given.get("closed"), True)
-    return tuple(
-        ("set_do", {"do_signal_list": [(address, int(on))]}) for on in (not closed, closed)
-    )
-
-
-_LEVELS = {"off": 0, "high_pnp": 2, "high_npn": 1, "low_npn": -1, "low_pnp": -2}
-
-
-def _endtool(node: Node) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    given = node.mapping(("port", "open", "close"), ("port", "open", "close"))
-    port = given["port"].text(2)
-    states = (_LEVELS[given[key].choice(_LEVELS)] for key in ("open", "close"))
-    return tuple(("set_endtool_do", {"end_do_signal_list": [(port, [s])]}) for s in states)
-
-
-def _tool(node: Node) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    given = node.mapping(("open", "close"), ("open", "close"))
-    return tuple(("execute_tool", {"name": given[key].text(60)}) for key in ("open", "close"))
-
-
-def _command(node: Node) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """As ``set_gripper_command`` takes them; the numbers are the gripper's maker's."""
-    given = node.mapping(("type", "open", "close"), ("type", "open", "close"))
-    kind = _whole(given["type"], 0, 1000)
-    calls = []
-    for key in ("open", "close"):
-        entry = given[key].mapping(("command", "data"), ("command",))
-        data = [_whole(item, -(2**31), 2**31 - 1) for item in entry["data"].items(0, 16)] \
-            if "data" in entry else []  # fmt: skip
-        command = _whole(entry["command"], 0, 1000)
-        arguments = {"command": command, "gripper_type": kind, "pvt_data": data}
-        calls.append(("set_gripper_command", arguments))
-    return tuple(calls)
-
-
-def _whole(node: Node, low: int, high: int) -> int:
-    value = node.number(low, high)
-    if value != int(value):
-        node.fail(f"is {value:g}: must be a whole number")
-    return int(value)
-
-
-def _flag(node: Node | None, default: bool) -> bool:
-    value = default if node is None else node.scalar()
-    if not isinstance(value, bool):
-        node.fail(f"is {value!r}: must be true or false")
-    return value
+    if not (plain := plain_name(name)):
+        raise Fault("must have more to it than a number", *place)
+    return plain

@@ -11,24 +11,49 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import PlainValidator
 
 from robot_adapters.adapter import AdapterError
 from robot_adapters.perception import Point, plain_name
-from timely_llm.validation.reader import Node, YamlError, read
+from timely_llm.validation.reader import (
+    Entry,
+    Fault,
+    FileError,
+    as_text,
+    items,
+    number,
+    parse_yaml,
+    text,
+)
 
 _EXTENT = 1e3  # m, the largest coordinate
 _MAX_OBJECTS = 1000
 
 
+def _name(value: object) -> str:
+    name = as_text(value, 60)
+    if not name.isprintable() or not plain_name(name):
+        raise Fault(f"is {name!r}: must be a name")
+    return name
+
+
+_Name = Annotated[str, PlainValidator(_name)]
+_Names = Annotated[tuple[_Name, ...], items()]
+_Length = Annotated[float, number(0.0, _EXTENT, " m")]
+_Coordinate = Annotated[float, number(-_EXTENT, _EXTENT, " m")]
+
+
 @dataclass(frozen=True, slots=True)
-class Thing:
+class Thing(Entry):
     """A box. ``position`` is the centre of its underside, ``size`` its extents along x, y, z."""
 
-    name: str
-    position: Point
-    size: Point = (0.1, 0.1, 0.1)
-    aliases: tuple[str, ...] = ()
-    properties: tuple[str, ...] = ()
+    name: _Name
+    position: Annotated[tuple[_Coordinate, _Coordinate, _Coordinate], items(3, 3)]
+    size: Annotated[tuple[_Length, _Length, _Length], items(3, 3)] = (0.1, 0.1, 0.1)
+    aliases: _Names = ()
+    properties: _Names = ()
 
     @property
     def center(self) -> Point:
@@ -126,17 +151,31 @@ class World:
     def from_file(cls, path: str | Path) -> World:
         """``AdapterError`` names file, line and field."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            content = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise AdapterError(f"world {str(path)!r}: {error}") from error
-        return cls.from_yaml(text, str(path))
+        return cls.from_yaml(content, str(path))
 
     @classmethod
-    def from_yaml(cls, text: str, source: str = "<world>") -> World:
+    def from_yaml(cls, content: str, source: str = "<world>") -> World:
         try:
-            return _read_world(read(text, source))
-        except YamlError as error:
+            file = parse_yaml(content, source).read(_File)
+        except FileError as error:
             raise AdapterError(f"world {error}") from error
+        return cls(file.objects, file.description)
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Entry):
+    objects: Annotated[tuple[Thing, ...], items(1, _MAX_OBJECTS)]
+    description: Annotated[str, text()] = ""
+
+    def checked(self, context: object) -> _File:
+        names = [thing.name for thing in self.objects]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise Fault(f"name {name!r} is given twice", "objects", i)
+        return self
 
 
 def first_hit(start: Point, end: Point, thing: Thing) -> float | None:
@@ -178,36 +217,3 @@ class Camera:
         across = abs(thing.size[0] * math.sin(angle)) + abs(thing.size[1] * math.cos(angle))
         width, height = across / (2 * half_x), thing.size[2] / (2 * half_y)
         return Sight(thing, x, y, min(1.0, width), min(1.0, height), distance)
-
-
-def _read_world(root: Node) -> World:
-    """Strictly: every fault is a ``YamlError`` with line, field and reason."""
-    entries = root.mapping(("description", "objects"), ("objects",))
-    things: dict[str, Thing] = {}
-    for node in entries["objects"].items(1, _MAX_OBJECTS):
-        thing = _read_thing(node)
-        if thing.name in things:
-            node.fail(f"name {thing.name!r} is given twice")
-        things[thing.name] = thing
-    return World(things.values(), entries["description"].text() if "description" in entries else "")
-
-
-def _read_thing(node: Node) -> Thing:
-    keys = ("name", "position", "size", "aliases", "properties")
-    entries = node.mapping(keys, ("name", "position"))
-    name = _name(entries["name"])
-    size = _point(entries["size"], 0.0) if "size" in entries else (0.1, 0.1, 0.1)
-    lists = (tuple(map(_name, entries[key].items())) if key in entries else () for key in keys[3:])
-    return Thing(name, _point(entries["position"], -_EXTENT), size, *lists)
-
-
-def _name(node: Node) -> str:
-    text = node.text(60)
-    if not text.isprintable() or not plain_name(text):
-        node.fail(f"is {text!r}: must be a name")
-    return text
-
-
-def _point(node: Node, low: float) -> Point:
-    x, y, z = (item.number(low, _EXTENT, " m") for item in node.items(3, 3))
-    return (x, y, z)

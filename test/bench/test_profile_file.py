@@ -8,7 +8,7 @@ from profiles import LATENCY, make_model, write
 from timely_llm.bench import profile_file as profile
 from timely_llm.bench.profile_file import Loop, ProfileMismatch, read_profile
 from timely_llm.estimation.step_time import StepLatency
-from timely_llm.validation.reader import YamlError
+from timely_llm.validation.reader import FileError
 
 
 def test_a_profile_is_read_as_an_engine(tmp_path):
@@ -128,16 +128,16 @@ def broken(tmp_path, old, new):
     ],
 )
 def test_a_fault_is_named_with_its_line_and_key(tmp_path, old, new, words):
-    with pytest.raises(YamlError, match=r"^file.yaml:\d+: ") as caught:
+    with pytest.raises(FileError, match=r"^file.yaml:\d+: ") as caught:
         read_profile(broken(tmp_path, old, new), "file.yaml")
     assert caught.match(words)
 
 
 def test_what_is_missing_is_named(tmp_path):
     text = write(tmp_path).read_text()
-    with pytest.raises(YamlError, match="'grid' is missing"):
+    with pytest.raises(FileError, match="'grid' is missing"):
         read_profile(text[: text.index("grid:")])
-    with pytest.raises(YamlError, match="is empty"):
+    with pytest.raises(FileError, match="is empty"):
         read_profile("")
     with pytest.raises(OSError, match="none.yaml"):
         profile.load(tmp_path / "none.yaml")
@@ -145,5 +145,5 @@ def test_what_is_missing_is_named(tmp_path):
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_profile_or_a_clear_error(text):
-    with pytest.raises(YamlError):
+    with pytest.raises(FileError):
         read_profile(text)

@@ -8,7 +8,7 @@ from timely_llm.cli.app import app
 from timely_llm.cli.exit_status import status_of
 from timely_llm.cli.options import parameters
 from timely_llm.language.loader import load_skill_set
-from timely_llm.language.skills import SkillSetError
+from timely_llm.validation.reader import FileError
 
 ODD = ["2026-01-01", "2001-99-99", "0x_", "!!set {b}", "!!binary QQ==", "[2026-01-01]", "[[1]]"]
 ODD += ["!!int x", "!!bool x", "!!timestamp x", "!foo 3", "[null]", "[", "1" * 5000, "[" * 3000]
@@ -56,6 +56,6 @@ def test_a_broken_skill_set_is_named(tmp_path):
     status, words = run("profile", "--out", tmp_path / "p.yaml", "--kind", path)
     assert status == 2
     assert "--kind" in words and "broken.yaml:" in words.replace(" ", "")
-    with pytest.raises(SkillSetError) as caught:
+    with pytest.raises(FileError) as caught:
         load_skill_set(path)
     assert status_of(caught.value) == 2

@@ -8,9 +8,10 @@ from robot_adapters.executor.executor import RobotExecutor
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.parser import PlanChecker, PlanError
 from timely_llm.language.segmenter import plan_detector
-from timely_llm.language.skills import SkillSet, SkillSetError
+from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import ExecutionState, Segment
+from timely_llm.validation.reader import FileError
 
 PLAN = "2{?bt()<50{st(-5,0.5)};dv(2)};?sp('A1')==False{dv(-1.5);->'tank empty'}"
 
@@ -80,7 +81,7 @@ def test_its_prompt_lists_its_skills():
 
 
 def test_a_wrong_text_is_refused_with_its_line():
-    with pytest.raises(SkillSetError) as caught:
+    with pytest.raises(FileError) as caught:
         read_skill_set(ROVER_YAML.replace("speed, type: float", "speed, tipe: float"), "r.yaml")
     assert str(caught.value).startswith(
         "r.yaml:17: skills[1].arguments[1]: unknown key 'tipe'; did you mean 'type'?"

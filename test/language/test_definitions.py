@@ -8,7 +8,8 @@ from segment_reference import segments
 from robot_adapters.executor.interpreter import Fault, Replan, Returned
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.parser import PlanError, parse
-from timely_llm.language.skills import SkillSet, SkillSetError
+from timely_llm.language.skills import SkillSet
+from timely_llm.validation.reader import FileError
 
 BASE = """\
 kind: rover
@@ -75,7 +76,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("skill", REFUSED)
 def test_what_cannot_be_is_refused_when_it_is_read(skill):
-    with pytest.raises(SkillSetError) as caught:
+    with pytest.raises(FileError) as caught:
         made(skill)
     reason = REFUSED[skill].removeprefix("b: ")
     assert reason in caught.value.reason

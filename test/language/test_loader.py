@@ -10,7 +10,8 @@ from plan_language import INDY7, KINDS, ROOT, ROVER, ROVER_YAML, TELLO
 
 from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set, read_skill_set
-from timely_llm.language.skills import Argument, SkillSetError
+from timely_llm.language.skills import Argument
+from timely_llm.validation.reader import FileError
 
 GOOD = """\
 kind: crawler
@@ -30,10 +31,11 @@ skills:
 
 
 def refused(text: str, source: str = "crawler.yaml") -> str:
-    with pytest.raises(SkillSetError) as caught:
+    with pytest.raises(FileError) as caught:
         read_skill_set(text, source)
     error = caught.value
-    assert str(error) == f"{source}:{error.line}: {error.field}: {error.reason}"
+    field = f" {error.field}:" if error.field else ""
+    assert str(error) == f"{source}:{error.line}:{field} {error.reason}"
     return str(error)
 
 
@@ -86,11 +88,11 @@ def test_a_text_reads_the_same_wherever_it_comes_from():
 
 # A change of GOOD (what, by what), the line and what is said.
 FAULTS = [
-    ("kind: crawler", "kimd: crawler", "1: text: unknown key 'kimd'; did you mean 'kind'?"),
-    ("kind: crawler\n", "", "1: text: 'kind' is missing"),
+    ("kind: crawler", "kimd: crawler", "1: unknown key 'kimd'; did you mean 'kind'?"),
+    ("kind: crawler\n", "", "1: 'kind' is missing"),
     ("kind: crawler", "kind: Crawler 2", "1: kind: is 'Crawler 2': must be lower-case letters"),
-    ("kind: crawler", "kind: crawler\nkind: x", "2: text: key 'kind' is given twice"),
-    ("kind: crawler", "kind: [a]", "1: kind: must be a text"),
+    ("kind: crawler", "kind: crawler\nkind: x", "2: key 'kind' is given twice"),
+    ("kind: crawler", "kind: [a]", "1: kind: is a list: must be a text"),
     ("kind: crawler", "kind: ''", "1: kind: has 0 characters: must have 1 to 400"),
     (
         "max_string: 20",
@@ -99,10 +101,14 @@ FAULTS = [
     ),
     ("max_string: 20", "max_string: 500", "3: bounds.max_string: is 500: must be 1 to 200"),
     ("max_string: 20", "max_string: 2.5", "3: bounds.max_string: is 2.5: must be a whole number"),
-    ("max_string: 20", "max_string: many", "3: bounds.max_string: is 'many': must be a number"),
-    ("max_string: 20", "max_time: .inf", "3: bounds.max_time: is '.inf': must be a number"),
-    ("max_string: 20", "max_time: nan", "3: bounds.max_time: is 'nan': must be a number"),
-    ("max_string: 20", "max_time: '3'", "3: bounds.max_time: is '3': must be a number"),
+    (
+        "max_string: 20",
+        "max_string: many",
+        "3: bounds.max_string: is 'many': must be a whole number",
+    ),
+    ("max_string: 20", "max_time: .inf", "3: bounds.max_time: is '.inf': must be a finite number"),
+    ("max_string: 20", "max_time: nan", "3: bounds.max_time: is 'nan': must be a finite number"),
+    ("max_string: 20", "max_time: '3'", "3: bounds.max_time: is '3': must be a finite number"),
     ("max_string: 20", "max_statements: 100", "2: bounds: the longest plan these bounds allow has"),
     ("max_string: 20", "geofence: {x: [0, 1], y: [0, 1]}", "3: bounds.geofence: 'z' is missing"),
     (
@@ -251,9 +257,9 @@ FAULTS = [
         "{polynom: [1]}",
         "13: skills[1].duration: unknown key 'polynom'; did you mean 'polynomial'?",
     ),
-    ("bounds:\n", "bounds: {\n", "4: text: is not YAML"),
-    ("kind: crawler", "kind: \x07", "1: text: is not YAML"),
-    ("kind: crawler", "kind: *nobody", "1: text: is not YAML: found undefined alias"),
+    ("bounds:\n", "bounds: {\n", "4: is not YAML"),
+    ("kind: crawler", "kind: \x07", "1: is not YAML"),
+    ("kind: crawler", "kind: *nobody", "1: is not YAML: found undefined alias"),
 ]
 
 
@@ -267,13 +273,13 @@ def test_a_fault_is_refused_with_line_and_reason(what, by, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "1: text: is empty"),
-        ("- a", "1: text: must be a mapping"),
-        ("x" * 70_000, "1: text: has 70000 characters: must have at most 65536"),
-        ("[" * 5000, "1: text: is nested too deeply"),
+        ("", "1: is empty"),
+        ("- a", "1: is a list: must be a mapping"),
+        ("x" * 70_000, "1: has 70000 characters: must have at most 65536"),
+        ("[" * 5000, "1: is nested too deeply"),
         ("kind: x\nskills: []", "2: skills: has 0 entries: must have 1 to 64"),
-        ("kind: x\nskills: {a: b}", "2: skills: must be a list"),
-        ("kind: x\nskills: [a]", "2: skills[0]: must be a mapping"),
+        ("kind: x\nskills: {a: b}", "2: skills: is a mapping: must be a list"),
+        ("kind: x\nskills: [a]", "2: skills[0]: is 'a': must be a mapping"),
     ],
 )
 def test_a_text_that_is_no_skill_set_is_refused(text, said):
@@ -285,7 +291,7 @@ def test_files(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_skill_set(path)
     path.write_bytes(b"kind: x\n\xff")
-    with pytest.raises(SkillSetError, match=f"{path}:2: text: is not UTF-8"):
+    with pytest.raises(FileError, match=f"{path}:2: is not UTF-8"):
         load_skill_set(path)
     path.write_text(GOOD)
     assert load_skill_set(str(path)) == read_skill_set(GOOD)
@@ -311,7 +317,7 @@ def test_no_text_breaks_the_reader(data):
     text = "\n".join(lines)
     try:
         skills = read_skill_set(text)
-    except SkillSetError as error:
+    except FileError as error:
         assert 1 <= error.line <= len(lines) + 1
     else:
         assert plan_grammar(skills).startswith("boolean ::= ")

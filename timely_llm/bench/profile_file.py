@@ -20,6 +20,7 @@ import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import yaml
 
@@ -27,12 +28,20 @@ from timely_llm.bench.latency_fit import FitReport, ShapeReport
 from timely_llm.estimation.presets import EngineModel
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import EngineInfo
-from timely_llm.validation.reader import Node, decoded, read
+from timely_llm.validation.reader import (
+    Entry,
+    Fault,
+    decoded,
+    items,
+    number,
+    parse_yaml,
+    text,
+    whole,
+)
 
 FORMAT = 1
 _LONGEST = 1000.0  # s, of any time in a profile
-_SECTIONS = ("format", "model", "machine", "engine", "measured", "errors", "latency", "grid")
-_PLANNER = ("decode_step_ms", "mean_over_median", "step_ms", "goal_ms")
+_MS = number(0, _LONGEST / 1e-3, " ms", 1e-3)
 # Terms of the latency by key: field of StepLatency, and what a unit of it is in s.
 _TERMS = {
     "per_sequence_ms": ("per_sequence", 1e-3),
@@ -115,7 +124,7 @@ class Profile:
 def load(path: str | Path, model: str | None = None) -> EngineModel:
     """The engine that a profile describes. With ``model``, a profile of another one is refused.
 
-    ``YamlError`` names line and key, ``ProfileMismatch`` both models; ``OSError`` where the file
+    ``FileError`` names line and key, ``ProfileMismatch`` both models; ``OSError`` where the file
     cannot be read.
     """
     profile = load_profile(path)
@@ -130,57 +139,94 @@ def load_profile(path: str | Path) -> Profile:
     return read_profile(decoded(path.read_bytes(), str(path)), str(path))
 
 
-def read_profile(text: str, source: str = "<profile>") -> Profile:
-    """The profile in ``text``; ``source`` names it in errors."""
-    root = read(text, source).mapping((*_SECTIONS, "planner"), _SECTIONS)
-    number = root["format"].number(0, 1e6)
-    if number != FORMAT:
-        root["format"].fail(f"is {number:g}: this version reads {FORMAT}")
-    model = root["model"].mapping(("name", "config"), ("name", "config"))
-    texts = ("backend", "version", "grammar", "arguments")
-    engine = root["engine"].mapping((*texts, *_SIZES), (*texts, *_SIZES))
-    sizes = {name: engine[name].whole(1, 10**12) for name in _SIZES}
-    measured = root["measured"].mapping(None, ("date",))
-    name = model["name"].text()
-    source_text = f"measured on {measured['date'].text()} with {name}: profile {source}"
-    for section in ("machine", "measured"):
-        for node in root[section].mapping(None).values():
-            node.text(4000, 0)
-    latency = _latency(root["latency"], source_text)
+_Text = Annotated[str, text(least=0)]
+_Short = Annotated[str, text(200, 0)]
+_Size = Annotated[int, whole(1, 10**12)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Model(Entry):
+    name: Annotated[str, text()]
+    config: _Short
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine(Entry):
+    backend: Annotated[str, text()]
+    version: Any
+    grammar: _Short
+    arguments: Any
+    max_batch: _Size
+    kv_tokens: _Size
+    block_size: _Size
+    max_model_len: _Size
+    prefill_chunk: _Size
+
+
+@dataclass(frozen=True, slots=True)
+class _Latency(Entry):
+    decode_ms: Annotated[tuple[Annotated[float, _MS], ...], items(1)]
+    per_sequence_ms: Annotated[float, number(0, _LONGEST / 1e-3, "", 1e-3)]
+    per_kv_token_us: Annotated[float, number(0, _LONGEST / 1e-6, "", 1e-6)]
+    prefill_alone_ms: Annotated[float, number(0, _LONGEST / 1e-3, "", 1e-3)]
+    prefill_beside_ms: Annotated[float, number(0, _LONGEST / 1e-3, "", 1e-3)]
+    per_prefill_token_us: Annotated[float, number(0, _LONGEST / 1e-6, "", 1e-6)]
+    per_prefill_square_ns: Annotated[float, number(0, _LONGEST / 1e-9, "", 1e-9)]
+
+    def checked(self, context: object) -> _Latency:
+        if not any(self.decode_ms):
+            raise Fault("has no time above 0", "decode_ms")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner(Entry):
+    decode_step_ms: Annotated[float, number(1e-6, _LONGEST / 1e-3, " ms", 1e-3)]
+    mean_over_median: Annotated[float, number(0.1, 10.0)]
+    step_ms: Annotated[float, _MS]
+    goal_ms: Annotated[float, _MS]
+
+    @property
+    def loop(self) -> Loop:
+        return Loop(self.decode_step_ms, self.mean_over_median, self.step_ms, self.goal_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Entry):
+    format: Annotated[float, number(0, 1e6)]
+    model: _Model
+    machine: Mapping[str, _Text]
+    engine: _Engine
+    measured: Mapping[str, _Text]
+    errors: Mapping[str, Annotated[float, number(0, 1e6)]]
+    latency: _Latency
+    grid: Any
+    planner: _Planner | None = None
+
+    def checked(self, context: object) -> _File:
+        if self.format != FORMAT:
+            raise Fault(f"is {self.format:g}: this version reads {FORMAT}", "format")
+        if not self.measured.get("date"):
+            raise Fault("'date' is missing", "measured")
+        return self
+
+
+def read_profile(content: str, source: str = "<profile>") -> Profile:
+    """The profile in ``content``; ``source`` names it in errors."""
+    file = parse_yaml(content, source).read(_File)
+    measured = f"measured on {file.measured['date']} with {file.model.name}: profile {source}"
+    terms = {field: getattr(file.latency, key) for key, (field, _) in _TERMS.items()}
+    latency = StepLatency(file.latency.decode_ms, source=measured, **terms)
     return Profile(
         path=source,
-        model=name,
-        config=model["config"].text(200, 0),
-        backend=engine["backend"].text(),
-        grammar=engine["grammar"].text(200, 0),
+        model=file.model.name,
+        config=file.model.config,
+        backend=file.engine.backend,
+        grammar=file.engine.grammar,
         latency=latency,
-        loop=_loop(root["planner"]) if "planner" in root else Loop(latency(1)),
-        errors={key: node.number(0, 1e6) for key, node in root["errors"].mapping(None).items()},
-        **sizes,
-    )
-
-
-def _latency(node: Node, source: str) -> StepLatency:
-    keys = ("decode_ms", *_TERMS)
-    entries = node.mapping(keys, keys)
-    times = [item.number(0, _LONGEST / 1e-3, " ms") for item in entries["decode_ms"].items(1)]
-    if not any(times):
-        entries["decode_ms"].fail("has no time above 0")
-    terms = {
-        field: entries[key].number(0, _LONGEST / unit) * unit
-        for key, (field, unit) in _TERMS.items()
-    }
-    return StepLatency(tuple(time * 1e-3 for time in times), source=source, **terms)
-
-
-def _loop(node: Node) -> Loop:
-    entries = node.mapping(_PLANNER, _PLANNER)
-    most = _LONGEST / 1e-3
-    return Loop(
-        decode_step=entries["decode_step_ms"].number(1e-6, most, " ms") * 1e-3,
-        mean_over_median=entries["mean_over_median"].number(0.1, 10.0),
-        step=entries["step_ms"].number(0, most, " ms") * 1e-3,
-        goal=entries["goal_ms"].number(0, most, " ms") * 1e-3,
+        loop=file.planner.loop if file.planner else Loop(latency(1)),
+        errors=file.errors,
+        **{name: getattr(file.engine, name) for name in _SIZES},
     )
 
 
@@ -276,3 +322,15 @@ def _grid_line(report: ShapeReport) -> dict[str, float]:
 
 def _round(value: float) -> float:
     return float(f"{value:.6g}")
+
+
+__all__ = [
+    "Loop",
+    "Profile",
+    "ProfileMismatch",
+    "identify",
+    "load",
+    "load_profile",
+    "read_profile",
+    "write",
+]

@@ -10,10 +10,9 @@ EXIT_INTERRUPTED = 130
 
 def status_of(error: Exception) -> int | None:
     """The exit status for an error whose text says it all; None: it is a fault of ours."""
-    from timely_llm.language.skills import SkillSetError
-    from timely_llm.validation.reader import YamlError
+    from timely_llm.validation.reader import FileError
 
-    if isinstance(error, YamlError | SkillSetError | OSError):
+    if isinstance(error, FileError | OSError):
         return EXIT_USAGE
     from timely_llm.cli.local_fleet import FleetError
     from timely_llm.ros.client import NoPlanner, PlannerError

@@ -21,48 +21,143 @@ A fleet file is YAML. Launch files and ``timely-llm demo`` start the same nodes 
 from __future__ import annotations
 
 import os.path
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, PlainValidator, ValidationInfo
 
 from robot_adapters.adapter import AdapterError, AdapterParameter, adapter_class
 from timely_llm.paths import share
 from timely_llm.validation.names import hint
-from timely_llm.validation.reader import Node, decoded, read
+from timely_llm.validation.reader import (
+    Entry,
+    Fault,
+    Place,
+    as_text,
+    choice,
+    decoded,
+    items,
+    parse_yaml,
+    text,
+    typed,
+)
 
 MAX_ROBOTS = 256
 SIMULATORS = ("tello", "indy")
 _MAX_SIMULATORS, _MAX_ARGUMENTS = 16, 100
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_NAMESPACE = re.compile(r"/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
+_ID = text(200, pattern="[A-Za-z][A-Za-z0-9_]{0,63}", words="letters, digits and _, at most 64")
+_NAMESPACE = text(
+    200,
+    pattern="/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*",
+    words="a ROS name such as hall/drone_1",
+)
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 Value = bool | int | float | str
 
 
+class _Known(NamedTuple):
+    """What there is for a fleet: where its files lie, kinds of robots, parameters of adapters."""
+
+    folder: Path
+    kinds: Iterable[str]
+    adapter_parameters: Callable[[str], tuple[AdapterParameter, ...]]
+
+
+def _file(value: Any, info: ValidationInfo[_Known]) -> str:
+    return _existing(as_text(value), info.context.folder)
+
+
+def _existing(name: str, folder: Path, *place: str) -> str:
+    path = folder / os.path.expanduser(name)
+    if not os.path.isfile(path):
+        raise Fault(f"there is no file {str(path)!r}", *place)
+    return str(path)
+
+
+def _kind(value: Any, info: ValidationInfo[_Known]) -> str:
+    kind = as_text(value)
+    if kind not in info.context.kinds:
+        raise Fault(f"{kind!r} is unknown{hint(kind, info.context.kinds)}")
+    return kind
+
+
+def _interpreter(value: Any, info: ValidationInfo[_Known]) -> str:
+    """A path; links are kept, for in an environment of its own an interpreter is one."""
+    path = Path(os.path.expanduser(as_text(value, 400)))
+    if not path.name.startswith("python"):
+        raise Fault(f"is {str(path)!r}: must be the path of an interpreter, .../bin/python")
+    return os.path.normpath(info.context.folder / path)
+
+
 @dataclass(frozen=True, slots=True)
-class RobotSpec:
+class RobotSpec(Entry):
     """One robot of a fleet. ``skill_set`` is the path of a file, or empty where ``kind`` is known
     to the planner; ``parameters`` are the adapter's. ``python`` is the interpreter of another
     environment, or empty; whether it is there is looked at when the node is started."""
 
-    robot_id: str
-    kind: str
-    namespace: str
-    adapter: str = "simulated"
-    skill_set: str = ""
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    python: str = ""
+    robot_id: Annotated[str, _ID, Field(alias="id")]
+    kind: Annotated[str, PlainValidator(_kind)] = ""
+    namespace: Annotated[str, _NAMESPACE] = ""
+    adapter: Annotated[str, text(200)] = "simulated"
+    skill_set: Annotated[str, text()] = ""
+    parameters: Mapping[str, Annotated[Value, PlainValidator(typed)]] = field(default_factory=dict)
+    python: Annotated[str, PlainValidator(_interpreter)] = ""
+
+    def checked(self, context: _Known) -> RobotSpec:
+        if bool(self.kind) == bool(self.skill_set):
+            raise Fault("must have either 'kind' or 'skill_set'")
+        skill_set = self.skill_set and _existing(self.skill_set, context.folder, "skill_set")
+        try:
+            listed = context.adapter_parameters(self.adapter)
+        except AdapterError as error:
+            raise Fault(str(error).removeprefix("adapter: "), "adapter") from None
+        known = {parameter.name: parameter for parameter in listed}
+        values: dict[str, Value] = {}
+        for name, value in self.parameters.items():
+            if name not in known:
+                reason = f"the adapter has no parameter {name!r}{hint(name, known)}"
+                raise Fault(reason, "parameters", name)
+            if reason := _unfit(value, known[name]):
+                raise Fault(reason, "parameters", name)
+            values[name] = value
+            if type(known[name].default) is float:
+                values[name] = float(value)
+            elif isinstance(value, str) and value and os.path.isfile(context.folder / value):
+                values[name] = str(context.folder / value)
+        namespace = self.namespace or self.robot_id
+        return replace(self, namespace=namespace, skill_set=skill_set, parameters=values)
+
+
+def _unfit(value: Value, parameter: AdapterParameter) -> str:
+    """Why the adapter does not take the value, or empty."""
+    expected = type(parameter.default)
+    words = f"is {value!r}: must be {_WORDS[expected]} ({parameter.description})"
+    if type(value) is not expected and not (expected is float and type(value) is int):
+        return words
+    low, high = parameter.minimum, parameter.maximum
+    if isinstance(value, str):
+        return ""
+    if not (low is None or value >= low) or not (high is None or value <= high):
+        limits = " and ".join(
+            f"{limit_words} {limit:g} {parameter.unit}".rstrip()
+            for limit_words, limit in (("at least", low), ("at most", high))
+            if limit is not None
+        )
+        return f"is {value}: must be {limits}"
+    return words if value != value else ""
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatorSpec:
+class SimulatorSpec(Entry):
     """A simulator of real robots, ``timely-llm sim-NAME`` with ``arguments``; ``python`` as in
     ``RobotSpec``."""
 
-    name: str
-    arguments: tuple[str, ...] = ()
-    python: str = ""
+    name: Annotated[str, choice(*SIMULATORS)]
+    arguments: Annotated[tuple[Annotated[str, text(200)], ...], items(0, _MAX_ARGUMENTS)] = ()
+    python: Annotated[str, PlainValidator(_interpreter)] = ""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -71,14 +166,25 @@ class SimulatorSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(Entry):
     """What a fleet file says; robots in the order of the file. ``script`` is the path of one, or
     empty."""
 
-    description: str
-    robots: tuple[RobotSpec, ...]
-    simulators: tuple[SimulatorSpec, ...] = ()
-    script: str = ""
+    robots: Annotated[tuple[RobotSpec, ...], items(1, MAX_ROBOTS)]
+    description: Annotated[str, text()] = ""
+    simulators: Annotated[tuple[SimulatorSpec, ...], items(0, _MAX_SIMULATORS)] = ()
+    script: Annotated[str, PlainValidator(_file)] = ""
+
+    def checked(self, context: _Known) -> Fleet:
+        """No id and no namespace is given to two robots."""
+        taken: dict[tuple[str, str], Place] = {}
+        for i, robot in enumerate(self.robots):
+            for what, name in (("id", robot.robot_id), ("namespace", robot.namespace)):
+                first = taken.setdefault((what, name.strip("/")), ("robots", i, what))
+                if first[1] != i:
+                    reason = f"{what} {name!r} is already another robot's, in line {{line}}"
+                    raise Fault(reason, "robots", i, what, first=first)
+        return self
 
     def __getitem__(self, robot_id: str) -> RobotSpec:
         return next(robot for robot in self.robots if robot.robot_id == robot_id)
@@ -105,7 +211,7 @@ class NodeSpec:
 
 
 def load_fleet(path: str | Path) -> Fleet:
-    """The fleet in a file. ``YamlError`` names line, field and the nearest known name; ``OSError``
+    """The fleet in a file. ``FileError`` names line, field and the nearest known name; ``OSError``
     where the file cannot be read."""
     path = Path(os.path.expanduser(path))
     text = decoded(path.read_bytes(), str(path))
@@ -121,23 +227,12 @@ def read_fleet(
 
     ``kinds`` and ``adapter_parameters`` say what there is; default: the package's own.
     """
-    reader = _Reader(
+    known = _Known(
         folder or Path.cwd(),
-        sorted(bundled_kinds() if kinds is None else kinds),
+        bundled_kinds() if kinds is None else kinds,
         adapter_parameters or parameters_of,
     )
-    known = ("description", "robots", "simulators", "script")
-    entries = read(text, source).mapping(known, ("robots",))
-    simulators: tuple[SimulatorSpec, ...] = ()
-    if "simulators" in entries:
-        listed = entries["simulators"].items(0, _MAX_SIMULATORS)
-        simulators = tuple(reader.simulator(node) for node in listed)
-    return Fleet(
-        description=entries["description"].text() if "description" in entries else "",
-        robots=tuple(reader.robot(node) for node in entries["robots"].items(1, MAX_ROBOTS)),
-        simulators=simulators,
-        script=str(reader.file(entries["script"])) if "script" in entries else "",
-    )
+    return parse_yaml(text, source).read(Fleet, known)
 
 
 def bundled_kinds() -> set[str]:
@@ -168,102 +263,3 @@ def _robot_node(robot: RobotSpec, prefix: str) -> NodeSpec:
     namespace = "/" + "/".join(part for part in (prefix, robot.namespace.strip("/")) if part)
     entry = "robot_adapters.node:main"
     return NodeSpec("robot_adapter", namespace, "robot_adapter", entry, given, robot.python)
-
-
-class _Reader:
-    """Reads one fleet file's entries; remembers which ids and namespaces are taken."""
-
-    def __init__(
-        self,
-        folder: Path,
-        kinds: list[str],
-        adapter_parameters: Callable[[str], tuple[AdapterParameter, ...]],
-    ) -> None:
-        self.folder, self.kinds, self.adapter_parameters = folder, kinds, adapter_parameters
-        self.taken: dict[tuple[str, str], Node] = {}
-
-    def robot(self, node: Node) -> RobotSpec:
-        keys = ("id", "kind", "skill_set", "namespace", "adapter", "parameters", "python")
-        entries = node.mapping(keys, ("id",))
-        robot_id = self._name(entries["id"], "id", _ID, "letters, digits and _, at most 64")
-        namespace = robot_id
-        if "namespace" in entries:
-            namespace = self._name(
-                entries["namespace"], "namespace", _NAMESPACE, "a ROS name such as hall/drone_1"
-            )
-        else:
-            self._take(entries["id"], "namespace", robot_id)
-        if ("kind" in entries) == ("skill_set" in entries):
-            node.fail("must have either 'kind' or 'skill_set'")
-        kind = entries["kind"].choice(self.kinds) if "kind" in entries else ""
-        skill_set = str(self.file(entries["skill_set"])) if "skill_set" in entries else ""
-        adapter = entries["adapter"].text(200) if "adapter" in entries else "simulated"
-        try:
-            known = self.adapter_parameters(adapter)
-        except AdapterError as error:
-            entries.get("adapter", node).fail(str(error).removeprefix("adapter: "))
-        given = entries["parameters"].mapping(None) if "parameters" in entries else {}
-        values = {name: self._parameter(name, value, known) for name, value in given.items()}
-        python = self._interpreter(entries["python"]) if "python" in entries else ""
-        return RobotSpec(robot_id, kind, namespace, adapter, skill_set, values, python)
-
-    def simulator(self, node: Node) -> SimulatorSpec:
-        entries = node.mapping(("name", "arguments", "python"), ("name",))
-        arguments: tuple[str, ...] = ()
-        if "arguments" in entries:
-            texts = entries["arguments"].items(0, _MAX_ARGUMENTS)
-            arguments = tuple(text.text(200) for text in texts)
-        python = self._interpreter(entries["python"]) if "python" in entries else ""
-        return SimulatorSpec(entries["name"].choice(SIMULATORS), arguments, python)
-
-    def _interpreter(self, node: Node) -> str:
-        """A path; links are kept, for in an environment of its own an interpreter is one."""
-        path = Path(os.path.expanduser(node.text(400)))
-        if not path.name.startswith("python"):
-            node.fail(f"is {str(path)!r}: must be the path of an interpreter, .../bin/python")
-        return os.path.normpath(self.folder / path)
-
-    def _name(self, node: Node, what: str, pattern: re.Pattern[str], rule: str) -> str:
-        text = node.text(200)
-        if not pattern.fullmatch(text):
-            node.fail(f"is {text!r}: must be {rule}")
-        self._take(node, what, text)
-        return text
-
-    def _take(self, node: Node, what: str, name: str) -> None:
-        first = self.taken.setdefault((what, name.strip("/")), node)
-        if first is not node:
-            node.fail(f"{what} {name!r} is already another robot's, in line {first.line}")
-
-    def file(self, node: Node) -> Path:
-        path = self.folder / os.path.expanduser(node.text())
-        if not os.path.isfile(path):
-            node.fail(f"there is no file {str(path)!r}")
-        return path
-
-    def _parameter(self, name: str, node: Node, known: tuple[AdapterParameter, ...]) -> Value:
-        by_name = {parameter.name: parameter for parameter in known}
-        if name not in by_name:
-            node.fail(f"the adapter has no parameter {name!r}{hint(name, by_name)}")
-        parameter, value = by_name[name], node.scalar()
-        expected = type(parameter.default)
-        if expected is float and type(value) is int:
-            value = float(value)
-        if type(value) is not expected:
-            node.fail(f"is {value!r}: must be {_WORDS[expected]} ({parameter.description})")
-        low, high = parameter.minimum, parameter.maximum
-        if not (low is None or value >= low) or not (high is None or value <= high):
-            limits = " and ".join(
-                f"{words} {limit:g} {parameter.unit}".rstrip()
-                for words, limit in (("at least", low), ("at most", high))
-                if limit is not None
-            )
-            node.fail(f"is {value}: must be {limits}")
-        if value != value:
-            node.fail(f"is {value}: must be {_WORDS[expected]} ({parameter.description})")
-        if isinstance(value, str) and value and os.path.isfile(self.folder / value):
-            return str(self.folder / value)
-        return value
-
-
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

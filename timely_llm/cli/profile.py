@@ -274,8 +274,8 @@ def _grammar(kind: str) -> str:
     """The grammar of a kind that comes with the package, or of a skill set file."""
     from timely_llm.language.grammar import plan_grammar
     from timely_llm.language.loader import load_skill_set
-    from timely_llm.language.skills import SkillSetError
     from timely_llm.validation.names import did_you_mean
+    from timely_llm.validation.reader import FileError
 
     known: Sequence[str] = sorted(path.stem for path in share("config", "skills").glob("*.yaml"))
     path = share("config", "skills", f"{kind}.yaml") if kind in known else Path(kind)
@@ -287,7 +287,7 @@ def _grammar(kind: str) -> str:
         )
     try:
         return plan_grammar(load_skill_set(path))
-    except SkillSetError as error:
+    except FileError as error:
         raise typer.BadParameter(str(error), param_hint="--kind") from error
 
 

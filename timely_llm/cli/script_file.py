@@ -23,23 +23,36 @@ import os.path
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import PlainValidator, ValidationInfo
 
 from timely_llm.protocols.messages import ErrorCode, OnFailure, PlanGoal, WhenBusy
 from timely_llm.protocols.utility import Urgency
 from timely_llm.validation.names import hint
-from timely_llm.validation.reader import Node, decoded, read
+from timely_llm.validation.reader import (
+    Entry,
+    Fault,
+    as_text,
+    decoded,
+    items,
+    named,
+    number,
+    parse_yaml,
+    text,
+    whole,
+)
 
 MAX_INSTRUCTIONS = 10_000
 MAX_TIME = 86_400.0  # s
 
-URGENCIES = tuple(u.name.lower() for u in Urgency if u is not Urgency.UNSPECIFIED)
-BUSY = tuple(choice.name.lower() for choice in WhenBusy)
-FAILURE = tuple(choice.name.lower() for choice in OnFailure)
 MAX_REPLANS = 5  # what a planner allows by default
-_KEYS = (
-    *("at", "robot", "instruction", "scene", "urgency", "when_busy", "on_failure", "max_replans"),
-    *("cancel_after", "expect"),
-)
+
+_SECONDS = number(0.0, MAX_TIME, " s")
+_URGENCY = named({u.name.lower(): u for u in Urgency if u is not Urgency.UNSPECIFIED})
+_WHEN_BUSY = named({choice.name.lower(): choice for choice in WhenBusy})
+_ON_FAILURE = named({choice.name.lower(): choice for choice in OnFailure})
+_CODE = named(ErrorCode.__members__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,51 +75,58 @@ class Script:
 
 
 def load_script(path: str | Path, robots: Collection[str]) -> Script:
-    """The script in a file, for a fleet of ``robots``. ``YamlError`` names line, field and the
+    """The script in a file, for a fleet of ``robots``. ``FileError`` names line, field and the
     nearest known name; ``OSError`` where the file cannot be read."""
     path = Path(os.path.expanduser(path))
     return read_script(decoded(path.read_bytes(), str(path)), robots, str(path))
 
 
-def read_script(text: str, robots: Collection[str], source: str = "<script>") -> Script:
-    """The script in ``text``; ``source`` names it in errors."""
-    entries = read(text, source).mapping(("description", "instructions"), ("instructions",))
-    items = entries["instructions"].items(1, MAX_INSTRUCTIONS)
-    instructions = [_instruction(node, robots) for node in items]
-    description = entries["description"].text() if "description" in entries else ""
-    return Script(description, tuple(sorted(instructions, key=lambda item: item.at)))
+def read_script(content: str, robots: Collection[str], source: str = "<script>") -> Script:
+    """The script in ``content``; ``source`` names it in errors."""
+    listed = parse_yaml(content, source).read(_File, robots)
+    instructions = map(_instruction, listed.instructions)
+    return Script(listed.description, tuple(sorted(instructions, key=lambda item: item.at)))
 
 
-def _instruction(node: Node, robots: Collection[str]) -> Instruction:
-    entries = node.mapping(_KEYS, ("at", "robot", "instruction"))
-    robot = entries["robot"].text()
-    if robot not in robots:
-        entries["robot"].fail(f"{robot!r} is not in the fleet{hint(robot, robots)}")
-    urgency, when_busy = Urgency.NORMAL, WhenBusy.QUEUE
-    if "urgency" in entries:
-        urgency = Urgency[entries["urgency"].choice(URGENCIES).upper()]
-    if "when_busy" in entries:
-        when_busy = WhenBusy[entries["when_busy"].choice(BUSY).upper()]
-    on_failure, replans = OnFailure.ABORT, 0
-    if "on_failure" in entries:
-        on_failure = OnFailure[entries["on_failure"].choice(FAILURE).upper()]
-        replans = int(on_failure is OnFailure.REPLAN)
-    if "max_replans" in entries:
-        replans = entries["max_replans"].whole(0, MAX_REPLANS)
+def _robot(value: object, info: ValidationInfo[Collection[str]]) -> str:
+    name = as_text(value)
+    if name not in info.context:
+        raise Fault(f"{name!r} is not in the fleet{hint(name, info.context)}")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Entry):
+    """An instruction as the file has it."""
+
+    at: Annotated[float, _SECONDS]
+    robot: Annotated[str, PlainValidator(_robot)]
+    instruction: Annotated[str, text()]
+    scene: Annotated[str, text(least=0)] = ""
+    urgency: Annotated[Urgency, _URGENCY] = Urgency.NORMAL
+    when_busy: Annotated[WhenBusy, _WHEN_BUSY] = WhenBusy.QUEUE
+    on_failure: Annotated[OnFailure, _ON_FAILURE] = OnFailure.ABORT
+    max_replans: Annotated[int, whole(0, MAX_REPLANS)] | None = None
+    cancel_after: Annotated[float, _SECONDS] = math.inf
+    expect: Annotated[tuple[Annotated[ErrorCode, _CODE], ...], items(1)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Entry):
+    instructions: Annotated[tuple[_Entry, ...], items(1, MAX_INSTRUCTIONS)]
+    description: Annotated[str, text()] = ""
+
+
+def _instruction(entry: _Entry) -> Instruction:
+    replans = entry.max_replans
     goal = PlanGoal(
-        robot_id=robot,
-        instruction=entries["instruction"].text(),
-        scene=entries["scene"].text(minimum=0) if "scene" in entries else "",
-        urgency=urgency,
-        when_busy=when_busy,
-        on_failure=on_failure,
-        max_replans=replans,
+        robot_id=entry.robot,
+        instruction=entry.instruction,
+        scene=entry.scene,
+        urgency=entry.urgency,
+        when_busy=entry.when_busy,
+        on_failure=entry.on_failure,
+        max_replans=int(entry.on_failure is OnFailure.REPLAN) if replans is None else replans,
     )
-    cancel_after, expect = math.inf, (ErrorCode.NONE,)
-    if "cancel_after" in entries:
-        cancel_after = entries["cancel_after"].number(0.0, MAX_TIME, " s")
-        expect = (ErrorCode.CANCELED,)
-    if "expect" in entries:
-        codes = [code.name for code in ErrorCode]
-        expect = tuple(ErrorCode[item.choice(codes)] for item in entries["expect"].items(1))
-    return Instruction(entries["at"].number(0.0, MAX_TIME, " s"), goal, cancel_after, expect)
+    usual = ErrorCode.NONE if entry.cancel_after == math.inf else ErrorCode.CANCELED
+    return Instruction(entry.at, goal, entry.cancel_after, entry.expect or (usual,))

@@ -10,9 +10,10 @@ from timely_llm.core.request import Request
 from timely_llm.estimation.learned_times import RobotTimes, Times
 from timely_llm.estimation.segment_length import SegmentLength
 from timely_llm.language.loader import read_skill_set
-from timely_llm.language.skills import SkillSet, SkillSetError
+from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import ErrorCode, Execution, RobotInfo
 from timely_llm.validation.names import hint
+from timely_llm.validation.reader import FileError
 
 
 class Refused(Exception):
@@ -108,7 +109,7 @@ class Fleet:
         if skill_set:
             try:
                 skills = read_skill_set(skill_set, source=f"skill_set of {robot_id}")
-            except SkillSetError as error:
+            except FileError as error:
                 raise Refused(ErrorCode.INVALID_SKILL_SET, str(error)) from error
             if kind and kind != skills.kind:
                 raise Refused(

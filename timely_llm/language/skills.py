@@ -11,23 +11,16 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from timely_llm.validation.reader import Entry, Fault, described_by, items, number, whole
 
 TIMED_SKILL = 0.05
 """s; a skill that may take this long or longer ends a segment (TimelyLLM, section 4.1)."""
 
 Value = bool | int | float | str
-
-
-class SkillSetError(ValueError):
-    """A skill set that cannot be used. ``line`` counts from 1; ``reason`` is the text after it."""
-
-    def __init__(self, source: str, line: int, field_name: str, reason: str) -> None:
-        super().__init__(f"{source}:{line}: {field_name}: {reason}")
-        self.source = source
-        self.line = line
-        self.field = field_name
-        self.reason = reason
 
 
 class SkillCallError(ValueError):
@@ -194,21 +187,45 @@ def _argument_text(argument: Argument) -> str:
     return f"{argument.name}: {argument.type} {limits} {argument.unit}".rstrip()
 
 
+def rising(pair: tuple[float, float]) -> tuple[float, float]:
+    """A pair of numbers that does not fall."""
+    if pair[0] > pair[1]:
+        raise Fault(f"is [{pair[0]:g}, {pair[1]:g}]: must not fall")
+    return pair
+
+
+_Coordinate = Annotated[float, number(-1e6, 1e9)]
+_Range = Annotated[tuple[_Coordinate, _Coordinate], items(2, 2), AfterValidator(rising)]
+
+
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class _Geofence(Entry):
+    x: _Range
+    y: _Range
+    z: _Range
+
+    def checked(self, context: object) -> tuple[tuple[float, float], ...]:
+        return self.x, self.y, self.z
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds(Entry):
     """Limits of a plan as written (grammar and checker) and as run (the robot)."""
 
-    max_nesting: int = 3  # blocks inside blocks
-    max_statements: int = 24  # statements; each further term of a condition counts as one
-    max_string: int = 60  # characters of any string
-    max_loop: int = 20  # passes of one loop, as written
-    max_variables: int = 9  # _1 .. _9
-    max_number: int = 9999  # magnitude of numbers in conditions and assignments
-    max_plan_chars: int = 2000
-    max_steps: int = 500  # calls, assignments and loop passes of one run
-    max_time: float = 600.0  # s, of one run
-    max_travel: float = math.inf  # m, of one run
-    geofence: tuple[tuple[float, float], ...] | None = None  # m, (low, high) of x, y, z
+    max_nesting: Annotated[int, whole(0, 8)] = 3  # blocks inside blocks
+    # Each further term of a condition counts as a statement.
+    max_statements: Annotated[int, whole(1, 100)] = 24
+    max_string: Annotated[int, whole(1, 200)] = 60  # characters of any string
+    max_loop: Annotated[int, whole(1, 1000)] = 20  # passes of one loop, as written
+    max_variables: Annotated[int, whole(1, 9)] = 9  # _1 .. _9
+    # Magnitude of numbers in conditions and assignments.
+    max_number: Annotated[int, whole(1, 1_000_000)] = 9999
+    max_plan_chars: Annotated[int, whole(1, 20_000)] = 2000
+    max_steps: Annotated[int, whole(1, 100_000)] = 500  # calls, assignments and passes of one run
+    max_time: Annotated[float, number(0, 86_400)] = 600.0  # s, of one run
+    max_travel: Annotated[float, number(0, 1e6)] = math.inf  # m, of one run
+    # m, (low, high) of x, y, z
+    geofence: Annotated[tuple[tuple[float, float], ...] | None, described_by(_Geofence)] = None
 
 
 @dataclass(frozen=True)

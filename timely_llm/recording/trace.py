@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.parser import PlanError
 from timely_llm.language.segmenter import CheckedSegment, make_segmenter
-from timely_llm.language.skills import SkillSet, SkillSetError
+from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import ErrorCode, ExecutionState, OnFailure, PlanGoal, SkillCall
 from timely_llm.recording.goals import DoneCall, Goal
 from timely_llm.recording.recording import Recording
 from timely_llm.simulation.known_plans import Action, KnownPlan, read
 from timely_llm.simulation.trace import Arrival, Task, Trace
+from timely_llm.validation.reader import FileError
 
 _UNIT = re.compile(r"[^\W\d_]+|.", re.DOTALL)
 #: How a goal ended that the robot or its own plan did not end: the same end comes at the same time.
@@ -93,7 +94,7 @@ def _kinds(recording: Recording) -> tuple[dict[str, SkillSet], dict[str, str]]:
     for name, robot in recording.robots.items():
         try:
             skills = read_skill_set(robot.info.skill_set, source=f"skill set of {name}")
-        except SkillSetError:
+        except FileError:
             continue
         kind = skills.kind
         if kind in kinds and kinds[kind].text != skills.text:

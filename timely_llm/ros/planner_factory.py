@@ -37,7 +37,7 @@ _WORD = re.compile(r"\w+|\W", re.ASCII)
 def make_planner(values: dict[str, Any]) -> Planner:
     """Build the planner that the parameters describe, and load its model.
 
-    Raises ``ParameterError``, ``UnknownPolicy``, ``SkillSetError``, ``TemplateError`` or an
+    Raises ``ParameterError``, ``UnknownPolicy``, ``FileError``, ``TemplateError`` or an
     ``EngineError``; each text names the parameter or the file.
     """
     policy = policies.get(values["policy"])

@@ -9,7 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from timely_llm.estimation.learned_times import Learned, Times
-from timely_llm.estimation.times_file import TimesFileError, read, text_of
+from timely_llm.estimation.times_file import read, text_of
+from timely_llm.validation.reader import FileError
 
 PERIOD = 60.0  # s between two writings, where there is anything new
 _MOST = 1 << 26  # bytes
@@ -43,9 +44,9 @@ class TimesKeeper:
             if not self.path.exists():
                 return
             if self.path.stat().st_size > _MOST:
-                raise TimesFileError(f"{self.path}: is larger than {_MOST} bytes")
+                raise FileError(str(self.path), None, "", f"is larger than {_MOST} bytes")
             learned = read(self.path.read_text("utf-8"), str(self.path))
-        except (OSError, UnicodeDecodeError, TimesFileError) as error:
+        except (OSError, UnicodeDecodeError, FileError) as error:
             named = str(error) if str(self.path) in str(error) else f"{self.path}: {error}"
             self._readable = False
             self._say(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainValidator, ValidationInfo
 
 from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.skills import SkillSet
@@ -14,74 +16,128 @@ from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.simulation.trace import Arrival, Task, Trace
 from timely_llm.simulation.workloads.tasks import skill_sets
 from timely_llm.simulation.workloads.text_tasks import TEXT_KINDS, reading_durations
-from timely_llm.validation.json_values import (
-    REQUIRED,
+from timely_llm.validation.names import hint
+from timely_llm.validation.reader import (
+    Document,
+    Entry,
     Fault,
-    array,
-    choice,
-    keys,
+    FileError,
+    as_text,
+    decoded,
+    items,
+    named,
     number,
-    parse_object,
-    shown,
-    string,
+    parse_json,
+    text,
     whole,
 )
 
 VERSION = 1
+_LONGEST = 1_000_000  # characters of a text
 
-_URGENCIES = {urgency.name.lower(): urgency for urgency in Urgency}
-# Keys of each type of line, with what a missing key stands for.
-_KEYS: dict[str, dict[str, Any]] = {
-    "trace": {"version": REQUIRED, "name": REQUIRED, "source": ""},
-    "task": {
-        "id": REQUIRED,
-        "name": REQUIRED,
-        "kind": REQUIRED,
-        "instruction": REQUIRED,
-        "tokens": REQUIRED,
-        "utility": REQUIRED,
-        "urgency": REQUIRED,
-        "scene": "",
-        "system_tokens": 0,
-        "prompt_tokens": 1,
-        "ttft_s": 0.0,
-        "tpot_s": 0.0,
-    },
-    "arrival": {"at_s": REQUIRED, "robot": REQUIRED, "task": REQUIRED, "durations_s": []},
+_Text = Annotated[str, text(_LONGEST, 0)]
+_Name = Annotated[str, text(_LONGEST)]
+_Seconds = Annotated[float, number(0)]
+_Count = Annotated[int, whole(0)]
+
+
+# ---- the lines ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Header(Entry):
+    version: Annotated[int, whole(1)]
+    name: _Name
+    source: _Text = ""
+
+    def checked(self, context: object) -> _Header:
+        if self.version != VERSION:
+            raise Fault(f"is {self.version}: this reader knows {VERSION}", "version")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Utility(Entry):
+    ert_s: Annotated[float, number()]
+    alpha: Annotated[float, number()]
+    beta: Annotated[float, number()]
+
+
+def _kind(value: object, info: ValidationInfo[Collection[str]]) -> str:
+    kind = as_text(value)
+    if kind not in info.context:
+        raise Fault(f"{kind!r} is unknown{hint(kind, info.context)}")
+    return kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Task(Entry):
+    id: _Count
+    name: _Name
+    kind: Annotated[str, PlainValidator(_kind)]
+    instruction: _Text
+    tokens: Annotated[tuple[_Name, ...], items(1, _LONGEST)]
+    utility: _Utility
+    urgency: Annotated[Urgency, named({urgency.name.lower(): urgency for urgency in Urgency})]
+    scene: _Text = ""
+    system_tokens: _Count = 0
+    prompt_tokens: Annotated[int, whole(1)] = 1
+    ttft_s: _Seconds = 0.0
+    tpot_s: _Seconds = 0.0
+
+    @property
+    def task(self) -> Task:
+        try:
+            utility = TimeUtility(self.utility.ert_s, self.utility.alpha, self.utility.beta)
+        except ValueError as error:
+            raise Fault(str(error), "utility") from None
+        return Task(
+            name=self.name,
+            kind=self.kind,
+            instruction=self.instruction,
+            tokens=self.tokens,
+            utility=utility,
+            urgency=self.urgency,
+            scene=self.scene,
+            system_tokens=self.system_tokens,
+            prompt_tokens=self.prompt_tokens,
+            ttft=self.ttft_s,
+            tpot=self.tpot_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival(Entry):
+    at_s: _Seconds
+    robot: _Name
+    task: _Count
+    durations_s: Annotated[tuple[_Seconds, ...], items(0, _LONGEST)] = ()
+
+
+_LINES: dict[str, type[_Header | _Task | _Arrival]] = {
+    "trace": _Header,
+    "task": _Task,
+    "arrival": _Arrival,
 }
-_UTILITY = {"ert_s": REQUIRED, "alpha": REQUIRED, "beta": REQUIRED}
 
 
-class TraceError(ValueError):
-    """A trace that cannot be replayed. ``line`` counts from 1; ``key`` is empty for a line."""
-
-    def __init__(self, source: str, line: int, key: str, reason: str) -> None:
-        super().__init__(f"{source}:{line}: {key + ': ' if key else ''}{reason}")
-        self.source = source
-        self.line = line
-        self.key = key
-        self.reason = reason
+# ---- writing and reading -----------------------------------------------------------------------
 
 
 def write(trace: Trace, path: str | Path, skills: Mapping[str, SkillSet] | None = None) -> None:
-    """Write ``trace`` so that ``read`` gives an equal one; a ``TraceError`` where it would not."""
-    text = to_text(trace)
-    if from_text(text, str(path), skills) != trace:
-        raise TraceError(str(path), 1, "", "some text or value is not one that JSON can hold")
-    Path(path).write_text(text, encoding="utf-8")
+    """Write ``trace`` so that ``read`` gives an equal one; a ``FileError`` where it would not."""
+    content = to_text(trace)
+    if from_text(content, str(path), skills) != trace:
+        raise FileError(str(path), 1, "", "some text or value is not one that JSON can hold")
+    Path(path).write_text(content, encoding="utf-8")
 
 
 def read(path: str | Path, skills: Mapping[str, SkillSet] | None = None) -> Trace:
-    """The trace of a file, checked; ``OSError`` if it cannot be read, else ``TraceError``.
+    """The trace of a file, checked; ``OSError`` if it cannot be read, else ``FileError``.
 
     ``skills`` by kind are those of the package unless given; plans must parse against them.
     """
-    data = Path(path).read_bytes()
-    try:
-        return from_text(data.decode("utf-8"), str(path), skills)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise TraceError(str(path), line, "", "is not UTF-8") from None
+    return from_text(decoded(Path(path).read_bytes(), str(path)), str(path), skills)
 
 
 def to_text(trace: Trace) -> str:
@@ -126,22 +182,19 @@ def _task_entry(task: Task, task_id: int) -> dict[str, Any]:
 
 
 def from_text(
-    text: str, source: str = "<trace>", skills: Mapping[str, SkillSet] | None = None
+    content: str, source: str = "<trace>", skills: Mapping[str, SkillSet] | None = None
 ) -> Trace:
-    """The trace that JSON Lines describe; anything wrong is a ``TraceError`` with line and key."""
+    """The trace that JSON Lines describe; anything wrong is a ``FileError`` with line and key."""
     reader = _Reader(skill_sets() if skills is None else skills)
-    lines = text.split("\n")
+    lines = content.split("\n")
     for i, line in enumerate(lines, 1):
         if line.strip():
-            try:
-                reader.line(line)
-            except Fault as fault:
-                raise TraceError(source, i, fault.key, fault.reason) from None
+            reader.line(parse_json(line, source, i))
     if reader.header is None:
-        raise TraceError(source, 1, "", "is empty: the first line has the type 'trace'")
+        raise FileError(source, 1, "", "is empty: the first line has the type 'trace'")
     if not reader.arrivals:
-        raise TraceError(source, len(lines), "", "no line has the type 'arrival'")
-    return Trace(reader.header["name"], tuple(reader.arrivals), reader.header["source"])
+        raise FileError(source, len(lines), "", "no line has the type 'arrival'")
+    return Trace(reader.header.name, tuple(reader.arrivals), reader.header.source)
 
 
 @dataclass(slots=True)
@@ -149,41 +202,34 @@ class _Reader:
     """What the lines so far have said."""
 
     skills: Mapping[str, SkillSet]
-    header: dict[str, Any] | None = None
+    header: _Header | None = None
     tasks: dict[int, tuple[Task, int]] = field(default_factory=dict)  # and how many durations
     robots: dict[str, str] = field(default_factory=dict)  # their kinds
     arrivals: list[Arrival] = field(default_factory=list)
 
-    def line(self, text: str) -> None:
-        entry = parse_object(text)
-        if "type" not in entry:
-            raise Fault("type", "is missing")
-        kind = choice("type", entry.pop("type"), _KEYS)
-        if (kind == "trace") != (self.header is None):
-            wanted = "the first line, and no other, has the type 'trace'"
-            raise Fault("type", f"is {kind!r}: {wanted}")
-        entry = keys(entry, _KEYS[kind])
-        if kind == "trace":
-            self._trace(entry)
-        elif kind == "task":
-            self._task(entry)
-        else:
-            self._arrival(entry)
+    def line(self, document: Document) -> None:
+        kind = str(document.read(dict[str, Any]).get("type", ""))
+        try:
+            if kind not in _LINES:
+                raise Fault(f"{kind!r} is unknown{hint(kind, _LINES)}", "type")
+            if (kind == "trace") != (self.header is None):
+                wanted = "the first line, and no other, has the type 'trace'"
+                raise Fault(f"is {kind!r}: {wanted}", "type")
+            del document.value["type"]
+            match document.read(_LINES[kind], [*self.skills, *TEXT_KINDS]):
+                case _Header() as header:
+                    self.header = header
+                case _Task() as task:
+                    self._task(task)
+                case _Arrival() as arrival:
+                    self._arrival(arrival)
+        except Fault as fault:
+            document.fail(fault)
 
-    def _trace(self, entry: dict[str, Any]) -> None:
-        version = whole("version", entry["version"], 1)
-        if version != VERSION:
-            raise Fault("version", f"is {version}: this reader knows {VERSION}")
-        string("name", entry["name"], empty=False)
-        string("source", entry["source"])
-        self.header = entry
-
-    def _task(self, entry: dict[str, Any]) -> None:
-        task_id = whole("id", entry["id"], 0)
-        if task_id in self.tasks:
-            raise Fault("id", f"is {task_id}: another task has it")
-        task = _task(entry, [*self.skills, *TEXT_KINDS])
-        self.tasks[task_id] = task, self._durations(task)
+    def _task(self, line: _Task) -> None:
+        if line.id in self.tasks:
+            raise Fault(f"is {line.id}: another task has it", "id")
+        self.tasks[line.id] = line.task, self._durations(line.task)
 
     def _durations(self, task: Task) -> int:
         """How many durations an arrival of ``task`` has; its plan is checked."""
@@ -193,55 +239,22 @@ class _Reader:
             return len(parse(task.plan, self.skills[task.kind]))
         except PlanError as error:
             reason = f"do not parse against the skills of {task.kind}: {error}"
-            raise Fault("tokens", reason) from None
+            raise Fault(reason, "tokens") from None
 
-    def _arrival(self, entry: dict[str, Any]) -> None:
-        at = number("at_s", entry["at_s"], 0)
-        if self.arrivals and at < self.arrivals[-1].at:
-            raise Fault("at_s", f"is {at}: the arrival before it is at {self.arrivals[-1].at}")
-        task_id = whole("task", entry["task"], 0)
-        if task_id not in self.tasks:
-            raise Fault("task", f"is {task_id}: no task line before this one has that id")
-        task, count = self.tasks[task_id]
-        robot = string("robot", entry["robot"], empty=False)
-        if self.robots.setdefault(robot, task.kind) != task.kind:
-            reason = f"{robot!r} is of kind {self.robots[robot]!r}: the task is for {task.kind!r}"
-            raise Fault("robot", reason)
-        given = array("durations_s", entry["durations_s"])
-        if len(given) != count:
+    def _arrival(self, line: _Arrival) -> None:
+        last = self.arrivals[-1].at if self.arrivals else 0.0
+        if line.at_s < last:
+            raise Fault(f"is {line.at_s}: the arrival before it is at {last}", "at_s")
+        if line.task not in self.tasks:
+            raise Fault(f"is {line.task}: no task line before this one has that id", "task")
+        task, count = self.tasks[line.task]
+        kind = self.robots.setdefault(line.robot, task.kind)
+        if kind != task.kind:
+            reason = f"{line.robot!r} is of kind {kind!r}: the task is for {task.kind!r}"
+            raise Fault(reason, "robot")
+        if len(line.durations_s) != count:
             what = "segments" if task.kind in TEXT_KINDS else "calls"
-            reason = f"has {len(given)}: task {task_id} has {count} {what} that take time"
-            raise Fault("durations_s", reason)
-        times = tuple(number(f"durations_s[{i}]", time, 0) for i, time in enumerate(given))
-        self.arrivals.append(Arrival(at, robot, task, times))
-
-
-def _task(entry: dict[str, Any], kinds: Iterable[str]) -> Task:
-    tokens = array("tokens", entry["tokens"])
-    if not tokens:
-        raise Fault("tokens", "is empty: an answer has at least one token")
-    return Task(
-        name=string("name", entry["name"], empty=False),
-        kind=choice("kind", entry["kind"], kinds),
-        instruction=string("instruction", entry["instruction"]),
-        tokens=tuple(string(f"tokens[{i}]", each, empty=False) for i, each in enumerate(tokens)),
-        utility=_utility(entry["utility"]),
-        urgency=_URGENCIES[choice("urgency", entry["urgency"], _URGENCIES)],
-        scene=string("scene", entry["scene"]),
-        system_tokens=whole("system_tokens", entry["system_tokens"], 0),
-        prompt_tokens=whole("prompt_tokens", entry["prompt_tokens"], 1),
-        ttft=number("ttft_s", entry["ttft_s"], 0),
-        tpot=number("tpot_s", entry["tpot_s"], 0),
-    )
-
-
-def _utility(value: Any) -> TimeUtility:
-    if not isinstance(value, dict):
-        raise Fault("utility", f"is {shown(value)}: must be an object")
-    entry = keys(value, _UTILITY, "utility.")
-    numbers = [number(f"utility.{key}", entry[key]) for key in _UTILITY]
-    try:
-        return TimeUtility(*numbers)
-    except ValueError as error:
-        name, _, reason = str(error).partition(" ")
-        raise Fault("utility.ert_s" if name == "utility.ert" else name, reason) from None
+            given = len(line.durations_s)
+            reason = f"has {given}: task {line.task} has {count} {what} that take time"
+            raise Fault(reason, "durations_s")
+        self.arrivals.append(Arrival(line.at_s, line.robot, task, line.durations_s))

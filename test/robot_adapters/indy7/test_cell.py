@@ -10,7 +10,7 @@ from robot_adapters.indy7.sim_arm import HOME, joint_way, joints_for, straight_w
 from robot_adapters.indy7.skills import Skills
 from timely_llm.paths import share
 from timely_llm.simulation.workloads.tasks import published
-from timely_llm.validation.reader import YamlError
+from timely_llm.validation.reader import FileError
 
 TEXT = """description: a table
 approach: 80
@@ -34,7 +34,7 @@ objects:
 
 def refused(old: str, new: str) -> str:
     assert old in TEXT
-    with pytest.raises(YamlError) as caught:
+    with pytest.raises(FileError) as caught:
         read_cell(TEXT.replace(old, new), "c.yaml")
     return str(caught.value)
 
