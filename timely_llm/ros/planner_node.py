@@ -135,12 +135,6 @@ class PlannerNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        return self._unload()
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        return self._unload()
-
-    def _unload(self) -> TransitionCallbackReturn:
         """End all goals and free the model. The robots have to register again."""
         if self._thread is not None:
             self._end_thread("the planner was shut down")
@@ -151,6 +145,8 @@ class PlannerNode(LifecycleNode):
             self._outbox.show_robots(())
             self._requests.instance = new_instance()
         return TransitionCallbackReturn.SUCCESS
+
+    on_shutdown = on_cleanup
 
     def finish(self) -> None:
         """End all goals with a result, then complete ``done``; from any thread."""

@@ -12,29 +12,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Self
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.experimental import EventsExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Future
 
 _FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
 _LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
 TICK = 0.05  # s, between two looks at what a program waits for
 _SAME_WISH = 3.0  # s; launchers wait longer before they insist
-
-
-class RunnableNode(Protocol):
-    """What ``run_node`` needs of a node."""
-
-    done: Future[int]  # completes with the exit status
-    failure: Exception | None
-
-    def finish(self) -> None:
-        """Come to an orderly end and complete ``done``; called from a thread of its own."""
 
 
 def new_instance() -> str:
@@ -43,8 +32,13 @@ def new_instance() -> str:
 
 
 def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoReturn:
-    """Run the node until a signal or its own end, then end the process with its status. A failure
-    to start is one line and status 1."""
+    """Run the node that ``make`` returns for an executor until a signal or its own end, then end
+    the process with its status. A failure to start is one line and status 1.
+
+    The node has ``parameters``; ``done``, a future of the exit status; ``failure``, the exception
+    that it could not start for; and ``finish``, which ends it in good order and completes ``done``,
+    called in a thread of its own.
+    """
     stopper = Stopper()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)

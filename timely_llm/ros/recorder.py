@@ -58,23 +58,18 @@ class Recorder(GuestNode):
 
     Robots' topics are added as the ``robots`` topic names them; ``report`` gets a line for each
     topic when its first publisher is found. Use it in a ``with``; one at a time in a process. The
-    bag stays open.
+    bag stays open. ``topics`` are those that are recorded, by name.
     """
 
     def __init__(self, bag: BagWriter, namespace: str, report: Callable[[str], None]) -> None:
         super().__init__("timely_llm_record", namespace)
         self._bag, self._report = bag, report
-        self._topics: dict[str, Connection] = {}
+        self.topics: dict[str, Connection] = {}
         self._matched: set[str] = set()
         self._last_stamp = 0
         self._flushed = time.monotonic()
         for name, kind, qos in _PLANNER_TOPICS:
             self._record(self.resolve(name), kind, qos)
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """The names of all topics that are recorded."""
-        return tuple(self._topics)
 
     def spin(self, seconds: float = TICK) -> None:
         """Record for ``seconds``."""
@@ -83,18 +78,11 @@ class Recorder(GuestNode):
             self._bag.flush()
             self._flushed = time.monotonic()
 
-    def run(self, check: Callable[[], bool]) -> None:
-        """Record until ``check``, which is asked again and again, says that it is over, and what
-        was on its way by then."""
-        while not check():
-            self.spin()
-        self.spin()
-
     def _record(self, topic: str, kind: type, qos: QoSProfile) -> None:
         """Record ``topic`` from now on, unless it is recorded already."""
-        if topic in self._topics:
+        if topic in self.topics:
             return
-        self._topics[topic] = self._bag.topic(topic, _type_name(kind), self._offered(topic))
+        self.topics[topic] = self._bag.topic(topic, _type_name(kind), self._offered(topic))
         robots = kind is RobotList
 
         def received(data: bytes) -> None:  # with the message's info too, EventsExecutor fails
@@ -113,7 +101,7 @@ class Recorder(GuestNode):
     def _write(self, topic: str, data: bytes) -> None:
         """Times in the file never fall, which a reader without its index relies on."""
         self._last_stamp = max(self._last_stamp, time.time_ns())
-        self._bag.write(self._topics[topic], self._last_stamp, data)
+        self._bag.write(self.topics[topic], self._last_stamp, data)
 
     def _follow(self, robots: RobotList) -> None:
         """Record the topics of robots that are new."""
@@ -160,7 +148,9 @@ def record(folder: Path, namespace: str, report: Callable[[str], None]) -> None:
     """Record into the new ``folder`` until Ctrl-C; ``report`` gets lines on what is recorded."""
     with Interrupt() as interrupt, BagWriter(folder) as bag:
         with Recorder(bag, namespace, report) as recorder:
-            recorder.run(lambda: interrupt.requested)
+            while not interrupt.requested:
+                recorder.spin()
+            recorder.spin()  # what was on its way by then
         report(f"{bag.messages} messages on {len(recorder.topics)} topics in {folder}")
 
 
