@@ -207,7 +207,7 @@ def test_a_page_for_everybody_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.WARNING):
         open_page({"web": "0.0.0.0:0"}, logging.getLogger()).close()
         open_page({"web": "0"}, logging.getLogger()).close()
-        open_page({"web": ""}, logging.getLogger()).close()
+        assert open_page({"web": ""}, logging.getLogger()) is None
     words = "whoever reaches this address can see the fleet and its instructions"
     assert [record.message for record in caplog.records] == [words]
 

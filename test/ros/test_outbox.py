@@ -46,7 +46,7 @@ class World:
         self.tasks: list = []
         self.now = 100.0
         monkeypatch.setattr(outbox, "time", self)
-        names = ("links", "plans", "services", "times", "page")
+        names = ("links", "plans", "services", "times", "fleet")
         self.outbox = Outbox(self, self, lambda: 5.0, *(Part(name, self.log) for name in names))
 
     def monotonic(self) -> float:
@@ -74,13 +74,13 @@ def world(monkeypatch) -> World:
     ("command", "log"),
     [
         (SEGMENT, ["links.send"]),
-        (EVENT, ["plan_events.publish", "page.event"]),
+        (EVENT, ["plan_events.publish", "fleet.event"]),
         (FEEDBACK, ["plans.feedback"]),
         (END, ["plans.end"]),
         (ev.Registered(1, 2), ["services.answer"]),
         (ev.Answered(1), ["services.answer"]),
         (ev.Probed(1), ["services.answer"]),
-        (ev.RobotsChanged(()), ["robots.publish", "page.robots"]),
+        (ev.RobotsChanged(()), ["robots.publish", "fleet.robots"]),
         (ev.TimesLearned(Learned()), ["times.keep"]),
         (ev.SkillDrifted("d1", "mf", 1.5), ["times.drifted"]),
     ],
@@ -104,7 +104,7 @@ def test_events_wait_while_the_engine_steps(world: World) -> None:
     world.now += 0.02
     world.outbox.put([EVENT], False)
     assert len(world.tasks) == 1
-    assert world.run().count("page.event") == 3
+    assert world.run().count("fleet.event") == 3
 
 
 @pytest.mark.parametrize(
@@ -133,4 +133,4 @@ def test_what_an_engine_puts_that_was_given_up_is_dropped(world: World) -> None:
     world.outbox.put([SEGMENT, END], True)
     assert world.run() == []
     world.outbox.flush()
-    assert world.log == ["plan_events.publish", "page.event"]
+    assert world.log == ["plan_events.publish", "fleet.event"]

@@ -11,10 +11,10 @@ from rclpy.executors import Executor
 from rclpy.node import Node
 
 from timely_llm.core import events as ev
+from timely_llm.live.shared_fleet import SharedFleet
 from timely_llm.msg import PlanEvent, RobotList
 from timely_llm.protocols.messages import RobotInfo
 from timely_llm.ros.conversions import event_to_ros, robots_to_ros
-from timely_llm.ros.live_page import LivePage, NoPage
 from timely_llm.ros.plan_server import PlanServer
 from timely_llm.ros.qos import LATCHED, RELIABLE
 from timely_llm.ros.robot_link import RobotLinks
@@ -26,7 +26,8 @@ _HELD = 0.1  # s that events and feedback may wait while the engine steps
 
 class Outbox:
     """Carries out the planner's commands: segments in the engine's thread, at once; everything
-    else in that of ``executor``. ``clock`` gives the node's time in s."""
+    else in that of ``executor``. ``clock`` gives the node's time in s; ``fleet`` is
+    what the web page shows, if there is one."""
 
     def __init__(
         self,
@@ -37,10 +38,10 @@ class Outbox:
         plans: PlanServer,
         services: Services,
         times: TimesKeeper,
-        page: LivePage | NoPage,
+        fleet: SharedFleet | None,
     ) -> None:
         self._executor, self._clock, self._links, self._plans = executor, clock, links, plans
-        self._services, self._times, self._page = services, times, page
+        self._services, self._times, self._fleet = services, times, fleet
         self._events = node.create_publisher(PlanEvent, "plan_events", RELIABLE)
         self._robots = node.create_publisher(RobotList, "robots", LATCHED)
         self._waiting: list[ev.Command] = []
@@ -96,7 +97,8 @@ class Outbox:
                 self._links.send(robot_id, segment)
             case ev.EmitEvent(event):
                 self._events.publish(event_to_ros(event, self._services.instance))
-                self._page.event(event)
+                if self._fleet is not None:
+                    self._fleet.event(event)
             case ev.EmitFeedback(feedback):
                 self._plans.feedback(feedback)
             case ev.EndGoal(result):
@@ -116,4 +118,5 @@ class Outbox:
         """Publish the registered robots."""
         self._services.robots = robots
         self._robots.publish(robots_to_ros(robots, self._services.instance, self._clock()))
-        self._page.robots(robots)
+        if self._fleet is not None:
+            self._fleet.robots(robots)

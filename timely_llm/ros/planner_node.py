@@ -59,6 +59,7 @@ class PlannerNode(LifecycleNode):
         self.parameters = declare(self, PARAMETERS)
         log = self.get_logger()
         self._page = open_page(self.parameters, log)
+        self._fleet = self._page.fleet if self._page is not None else None
         self.done: Future[int] = Future()
         self.failure: Exception | None = None  # of the last configure
         self._spinner = executor
@@ -80,7 +81,7 @@ class PlannerNode(LifecycleNode):
             self._plans,
             self._requests,
             self._times,
-            self._page,
+            self._fleet,
         )
         self._config = self.create_publisher(String, "planner_config", LATCHED)
         self._status = self.create_publisher(PlannerStatus, "planner_status", 10)
@@ -90,7 +91,8 @@ class PlannerNode(LifecycleNode):
         self.create_timer(PERIOD, self._keep_times)
 
     def destroy_node(self) -> None:
-        self._page.close()
+        if self._page is not None:
+            self._page.close()
         super().destroy_node()
 
     # Lifecycle.
@@ -214,7 +216,8 @@ class PlannerNode(LifecycleNode):
 
     def _heard(self, robot_id: str, report: Execution) -> None:
         self._put(ev.ExecutionArrived(robot_id, report))
-        self._page.execution(robot_id, report)
+        if self._fleet is not None:
+            self._fleet.execution(robot_id, report)
 
     def _keep_times(self) -> None:
         self._put(ev.KeepTimes())
@@ -229,7 +232,8 @@ class PlannerNode(LifecycleNode):
         instance = self._requests.instance
         status = planner_status(self._now(), instance, policy, info, self._thread.snapshot)
         self._status.publish(to_ros(status))
-        self._page.status(status)
+        if self._fleet is not None:
+            self._fleet.status(status)
 
     def _publish_diagnostics(self) -> None:
         self._diagnostics.publish(
