@@ -227,3 +227,13 @@ def test_values_of_robots():
     assert apply("==", "cat", True) is True
     assert apply("==", "", False) is True
     assert apply("==", 0, False) is True
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [(True, 5, True), (5, True, True), (False, 5, False), (5, False, False), (True, "no", True),
+     ("", True, False), (1, "1", False), ("a", "a", True), (2, 2.0, True)],
+)  # fmt: skip
+def test_a_comparison_with_a_truth_compares_truths(left, right, equal):
+    assert apply("==", left, right) is equal
+    assert apply("!=", left, right) is not equal
