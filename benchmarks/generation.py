@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from timely_llm.engine.config import EngineConfig
+from timely_llm.engine.factory import build
 from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.segmenter import Detector, plan_detector
@@ -78,9 +80,7 @@ def bundled_model() -> str:
 @contextmanager
 def running(model: str | Path, kind: str, max_batch: int = 8) -> Iterator[Bench]:
     """A bench on a vLLM of its own."""
-    from timely_llm.engine.vllm_engine import VllmEngine
-
-    engine = VllmEngine(str(model), max_batch=max_batch)
+    engine = build(EngineConfig(str(model), max_batch))
     try:
         yield Bench(engine, str(model), kind)
     finally:

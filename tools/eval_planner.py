@@ -126,7 +126,8 @@ def print_scores(examples: list[Example], plans: list[str]) -> int:
 
 def main() -> int:
     settings = options()
-    from timely_llm.engine.vllm_engine import VllmEngine
+    from timely_llm.engine.config import EngineConfig
+    from timely_llm.engine.factory import build
 
     started = time.monotonic()
     skills = dataset.load_skills()
@@ -136,7 +137,7 @@ def main() -> int:
     print_split(examples)
     tasks = [Example(pair, skills[kind]) for kind, pair in dataset.published()]
     asked = tasks + examples + fresh
-    engine = VllmEngine(settings.model, max_batch=settings.batch)
+    engine = build(EngineConfig(settings.model, settings.batch))
     plans = generate(engine, template, asked)
     info = engine.info
     engine.close()

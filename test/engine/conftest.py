@@ -6,7 +6,7 @@ Engines start one after the other in this process: each module makes its own and
 
 import pytest
 
-from timely_llm.engine.vllm_version import installed_version
+from timely_llm.engine.vllm_settings import installed_version
 from tools.random_model import make_random_model
 
 

@@ -10,6 +10,7 @@ from collections import deque
 import pytest
 from driving import Texts, filler, prefill_pin, request
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.vllm_engine import VllmEngine
 
 LIST = 'root ::= item ("," item){9}\nitem ::= [a-z]{1,9}\n'
@@ -18,13 +19,15 @@ LIST = 'root ::= item ("," item){9}\nitem ::= [a-z]{1,9}\n'
 @pytest.fixture(scope="module")
 def engine(model):
     engine = VllmEngine(
-        model,
-        max_batch=4,
-        engine_args={
-            "num_gpu_blocks_override": 41,
-            "max_model_len": 1024,
-            "dtype": "float32",
-        },
+        EngineConfig(
+            model,
+            max_batch=4,
+            engine_args={
+                "num_gpu_blocks_override": 41,
+                "max_model_len": 1024,
+                "dtype": "float32",
+            },
+        )
     )
     core = engine._llm.engine_core.engine_core
     assert core.batch_queue is None, "vLLM schedules ahead on a CPU now: use it"

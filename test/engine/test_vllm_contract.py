@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from driving import filler, request
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.engine.vllm_engine import VllmEngine
 from timely_llm.estimation.step_time import StepLatency
@@ -19,14 +20,16 @@ BATCH = 3
 
 def real(model: str, caching: bool) -> VllmEngine:
     return VllmEngine(
-        model,
-        max_batch=BATCH,
-        sampling={"ignore_eos": True},
-        engine_args={
-            "num_gpu_blocks_override": BLOCKS + 1,
-            "max_model_len": LENGTH,
-            "enable_prefix_caching": caching,
-        },
+        EngineConfig(
+            model,
+            max_batch=BATCH,
+            sampling={"ignore_eos": True},
+            engine_args={
+                "num_gpu_blocks_override": BLOCKS + 1,
+                "max_model_len": LENGTH,
+                "enable_prefix_caching": caching,
+            },
+        )
     )
 
 

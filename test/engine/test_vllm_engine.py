@@ -6,6 +6,7 @@ import threading
 import pytest
 from driving import Texts, alone, filler, prefill_pin, request, run_to_end
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.vllm_engine import VllmEngine
 from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set
@@ -28,13 +29,15 @@ LIST = 'root ::= item ("," item){9}\nitem ::= [a-z]{1,9}\n'
 def engine(model):
     """96 blocks of 32 tokens, one of them vLLM's own; batches of 4."""
     engine = VllmEngine(
-        model,
-        max_batch=4,
-        engine_args={
-            "num_gpu_blocks_override": BLOCKS + 1,
-            "max_model_len": 2048,
-            "dtype": "float32",
-        },
+        EngineConfig(
+            model,
+            max_batch=4,
+            engine_args={
+                "num_gpu_blocks_override": BLOCKS + 1,
+                "max_model_len": 2048,
+                "dtype": "float32",
+            },
+        )
     )
     yield engine
     engine.close()

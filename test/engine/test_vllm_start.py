@@ -6,6 +6,7 @@ import shutil
 import pytest
 from driving import request, run_to_end
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.vllm_engine import VllmEngine
 from timely_llm.protocols.engine import (
     EngineDead,
@@ -34,13 +35,11 @@ from tools.random_model import make_random_model
         ({"sampling": {"temperature": -1}}, InvalidArgument, "temperature must be non-negative"),
         ({"sampling": {"max_tokens": 9}}, InvalidArgument, "'max_tokens' is set for each request"),
         ({"max_batch": 0}, InvalidArgument, "max_batch is 0: must be at least 1"),
-        ({"scheduler": "natve"}, InvalidArgument, "did you mean 'native'"),
-        ({"native_policy": "lifo"}, InvalidArgument, "must be one of fcfs, priority"),
     ],
 )
 def test_arguments_are_checked(model, arguments, kind, error):
     with pytest.raises(kind, match=error) as caught:
-        VllmEngine(**({"model": model} | arguments))
+        VllmEngine(EngineConfig(**({"model": model} | arguments)))
     assert type(caught.value) is kind
     assert "\n" not in str(caught.value)
 
@@ -51,11 +50,11 @@ def test_a_model_that_is_whole_but_wrong(tmp_path):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
     with pytest.raises(ModelBroken, match="cannot be started") as caught:
-        VllmEngine(str(folder))
+        VllmEngine(EngineConfig(str(folder)))
     assert "\n" not in str(caught.value)
     (folder / "config.json").write_text(json.dumps(config | {"architectures": ["NoSuchModel"]}))
     with pytest.raises(EngineError, match="NoSuchModel"):
-        VllmEngine(str(folder))
+        VllmEngine(EngineConfig(str(folder)))
 
 
 def test_a_broken_model_is_found_before_it_is_loaded(model, tmp_path):
@@ -64,13 +63,13 @@ def test_a_broken_model_is_found_before_it_is_loaded(model, tmp_path):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
     with pytest.raises(ModelBroken, match="model.safetensors' is cut off"):
-        VllmEngine(str(folder))
+        VllmEngine(EngineConfig(str(folder)))
 
 
 def test_a_wrong_chat_template_leaves_nothing_behind_and_the_next_start_works(model, capfd):
     with pytest.raises(InvalidArgument, match="chat template"):
-        VllmEngine(model, chat_template="{{ nothing.at.all }}")
-    engine = VllmEngine(model, max_batch=1)
+        VllmEngine(EngineConfig(model, chat_template="{{ nothing.at.all }}"))
+    engine = VllmEngine(EngineConfig(model, max_batch=1))
     engine.submit(request("a", max_tokens=3))
     assert run_to_end(engine, ["a"]).ends == {"a": "length"}
     engine.close()

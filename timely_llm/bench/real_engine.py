@@ -14,6 +14,8 @@ from typing import Any
 from timely_llm.bench.machine_speed import SpeedGauge
 from timely_llm.bench.real_time import Check, settle
 from timely_llm.core.goals import PlannerConfig
+from timely_llm.engine.config import EngineConfig
+from timely_llm.engine.factory import build
 from timely_llm.language.grammar import plan_grammar
 from timely_llm.policies import Policy
 from timely_llm.prompts.template import PromptTemplate
@@ -67,15 +69,15 @@ class RealEngine:
         key = (policy.native, policy.priority, max_batch)
         if self._engine is not None and key == self._key:
             return self._engine
-        from timely_llm.engine.vllm_engine import VllmEngine
-
         self.close()
-        engine = self._engine = VllmEngine(
-            self._model,
-            scheduler="native" if policy.native else "segmented",
-            native_policy="priority" if policy.priority else "fcfs",
-            engine_args=self._arguments,
-            max_batch=max_batch,
+        engine = self._engine = build(
+            EngineConfig(
+                self._model,
+                max_batch,
+                native=policy.native,
+                priority=policy.priority,
+                engine_args=self._arguments or {},
+            )
         )
         self._key = key
         first = {task.kind: task for task in published()}

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from timely_llm.bench.latency_fit import FitReport, Sample
     from timely_llm.bench.profile_file import Loop
-    from timely_llm.engine.vllm_engine import VllmEngine
     from timely_llm.estimation.step_time import StepLatency
+    from timely_llm.protocols.engine import Engine
 
 ENOUGH = 100  # steps of a cell
 TARGET = 0.05  # of the mean error against held-out medians
@@ -117,13 +117,16 @@ def _run(job: Job, out: Path, console: Console) -> None:
     """Start the engine, measure, fit, write, print."""
     from timely_llm.bench.latency_fit import fit, judge, points
     from timely_llm.bench.profile_file import load, write
-    from timely_llm.engine.vllm_engine import VllmEngine
+    from timely_llm.engine.config import EngineConfig
+    from timely_llm.engine.factory import build
 
-    engine = VllmEngine(
-        job.model,
-        engine_args=job.arguments,
-        sampling={"ignore_eos": True},
-        max_batch=job.max_batch,
+    engine = build(
+        EngineConfig(
+            job.model,
+            job.max_batch,
+            engine_args=job.arguments,
+            sampling={"ignore_eos": True},
+        )
     )
     try:
         machine = _machine()
@@ -144,7 +147,7 @@ def _run(job: Job, out: Path, console: Console) -> None:
         out,
         model=job.model,
         info=engine.info,
-        prefill_chunk=engine.prefill_chunk,
+        prefill_chunk=engine.info.prefill_chunk,
         arguments=job.arguments,
         grammar="" if job.grammar is None else job.kind,
         machine=machine | {"load_after": _load()},
@@ -183,13 +186,13 @@ def _loop(job: Job, latency: StepLatency, console: Console) -> Loop:
     return loop
 
 
-def _measure(engine: VllmEngine, job: Job, console: Console) -> list[Sample]:
+def _measure(engine: Engine, job: Job, console: Console) -> list[Sample]:
     """The measured steps, with a progress bar on a terminal."""
     from rich.progress import Progress
 
     from timely_llm.bench.profiling import Rig, grid
 
-    shapes = grid(engine, engine.prefill_chunk, job.batches, job.prefills, job.contexts)
+    shapes = grid(engine, engine.info.prefill_chunk, job.batches, job.prefills, job.contexts)
     rig = Rig(engine, job.grammar, job.seed)
     end = time.monotonic() + job.budget
     with Progress(console=console, transient=True) as progress:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from timely_llm.engine.config import Script
 from timely_llm.engine.simulated_cache import Kept, KvCache
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.engine import (
@@ -21,8 +22,6 @@ from timely_llm.protocols.engine import (
     PromptTooLong,
     StepResult,
 )
-
-Script = Callable[[EngineRequest], Sequence[str]]
 
 
 def quarter_of_characters(text: str) -> int:
@@ -118,7 +117,7 @@ class SimulatedEngine:
         self._latency = latency
         self._chunk = prefill_chunk
         self._count = count_tokens
-        self._own = own_tokens or (lambda request: count_tokens(request.user))
+        self._own = own_tokens or (lambda request: count_tokens(request.user or ""))
         self._end_token = end_token
         self._lag = lag
         self._live: dict[str, _Live] = {}

@@ -1,29 +1,29 @@
 """The engine protocol on a real vLLM, in this process, on a CPU or a GPU.
 
 vLLM is imported when an engine is made, after its version was checked and its environment set.
-Clock, model and files are touched here; which generations run is decided by the caller.
+Clock, model and files are touched here; the caller decides which requests run.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.encoding import PromptEncoder
 from timely_llm.engine.model_files import model_folder
 from timely_llm.engine.vllm_settings import (
-    check_choice,
     engine_arguments,
     one_line,
     sampling_parameters,
     set_environment,
     startup_error,
+    tested_version,
     weights_size,
     without_collection,
 )
-from timely_llm.engine.vllm_version import tested_version
 from timely_llm.protocols.engine import (
     DuplicateRequest,
     EngineDead,
@@ -39,10 +39,7 @@ from timely_llm.protocols.engine import (
 if TYPE_CHECKING:
     from vllm.sampling_params import SamplingParams
 
-SCHEDULERS = {"segmented": "SegmentedScheduler", "native": "NativeScheduler"}
-POLICIES = ("fcfs", "priority")
-
-_COMPILE_WAIT = 0.05  # s to wait for a grammar at its request's arrival
+_COMPILE_WAIT = 0.05  # s to wait for a grammar when its request arrives
 _GRAMMAR_WAIT = 0.01  # s to wait in a step in which nobody else can run
 _PIN_TOKENS = 2  # a pin writes one and is never run to its second, which would end it
 
@@ -50,47 +47,31 @@ _PIN_TOKENS = 2  # a pin writes one and is never run to its second, which would 
 class VllmEngine:
     """vLLM, which runs exactly the given set: see ``protocols/engine.py``.
 
-    ``model`` is a folder or a name that vLLM loads. ``scheduler`` ``native`` leaves vLLM to its
-    own decisions, by ``native_policy`` (``fcfs`` or ``priority``): a step then runs whatever it
-    likes if ``run`` is not empty. ``engine_args`` and ``sampling`` are vLLM's ``EngineArgs`` and
-    ``SamplingParams`` by name, on top of what suits a planner: temperature 0, and on a CPU no
-    compilation, KV blocks of 32 tokens and a KV cache of bounded size. ``chat_template`` is a
-    jinja2 text or file; without one the tokenizer's is used, if there is any. ``max_batch``
-    generations compute in one step. An engine must be used by the thread that made it.
+    With a ``native`` configuration vLLM decides by itself: a step then runs whatever it likes if
+    ``run`` is not empty. An engine must be used by the thread that made it.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        scheduler: str = "segmented",
-        native_policy: str = "fcfs",
-        engine_args: Mapping[str, Any] | None = None,
-        sampling: Mapping[str, Any] | None = None,
-        chat_template: str | None = None,
-        max_batch: int = 8,
-    ) -> None:
+    def __init__(self, config: EngineConfig) -> None:
         version = tested_version()
-        check_choice("scheduler", scheduler, SCHEDULERS)
-        check_choice("native_policy", native_policy, POLICIES)
-        if max_batch < 1:
-            raise InvalidArgument(f"max_batch is {max_batch}: must be at least 1")
-        given = dict(engine_args or {})
-        folder = model_folder(model)
-        size = weights_size(folder, given) if folder is not None else None
+        if config.max_batch < 1:
+            raise InvalidArgument(f"max_batch is {config.max_batch}: must be at least 1")
+        folder = model_folder(config.model)
+        size = weights_size(folder, config.engine_args) if folder is not None else None
         set_environment(size)
-        self._segmented = scheduler == "segmented"
+        self._segmented = not config.native
         self._dead = ""
         with without_collection():
-            self._parameters = sampling_parameters(sampling or {})
-            arguments = engine_arguments(str(folder or model), given, size)
-            arguments.max_num_seqs = max_batch
+            self._parameters = sampling_parameters(config.sampling)
+            arguments = engine_arguments(str(folder or config.model), config.engine_args, size)
+            arguments.max_num_seqs = config.max_batch
             arguments.disable_log_stats = True
-            arguments.scheduling_policy = "fcfs" if self._segmented else native_policy
-            arguments.scheduler_cls = f"timely_llm.engine.vllm_scheduler.{SCHEDULERS[scheduler]}"
-            self._start(model, folder is not None, arguments)
+            by_priority = config.native and config.priority
+            arguments.scheduling_policy = "priority" if by_priority else "fcfs"
+            scheduler = "NativeScheduler" if config.native else "SegmentedScheduler"
+            arguments.scheduler_cls = f"timely_llm.engine.vllm_scheduler.{scheduler}"
+            self._start(config.model, folder is not None, arguments)
         try:
-            self._encoder = PromptEncoder(self._llm.get_tokenizer(), chat_template)
+            self._encoder = PromptEncoder(self._llm.get_tokenizer(), config.chat_template)
         except BaseException:
             self.close()
             raise
@@ -99,7 +80,7 @@ class VllmEngine:
         self._pin_blocks: dict[str, int] = {}
         self._grammars: set[str] = set()
         self._idle_steps = 0
-        self.info = self._make_info(version, model, max_batch)
+        self.info = self._make_info(version, config)
 
     def _start(self, model: str, local: bool, arguments: Any) -> None:
         from timely_llm.engine import vllm_scheduler
@@ -112,28 +93,24 @@ class VllmEngine:
         except Exception as error:  # vLLM and what it stands on raise what they like
             raise startup_error(model, local, error) from error
 
-    def _make_info(self, version: str, model: str, max_batch: int) -> EngineInfo:
+    def _make_info(self, version: str, config: EngineConfig) -> EngineInfo:
         from vllm.platforms import current_platform
 
-        config = self._llm.vllm_config
+        settled = self._llm.vllm_config
         return EngineInfo(
             backend="vllm-cpu" if current_platform.is_cpu() else "vllm-gpu",
             version=version,
-            model=model,
-            max_batch=max_batch,
-            block_size=config.cache_config.block_size,
+            model=config.model,
+            max_batch=config.max_batch,
+            block_size=settled.cache_config.block_size,
             kv_blocks=self._scheduler.kv_blocks,
-            max_model_len=config.model_config.max_model_len,
+            max_model_len=settled.model_config.max_model_len,
+            prefill_chunk=settled.scheduler_config.max_num_batched_tokens,
         )
 
     @property
     def pending(self) -> bool:
         return self._scheduler.in_flight > 0
-
-    @property
-    def prefill_chunk(self) -> int:
-        """Prompt tokens that a step computes at most."""
-        return self._llm.vllm_config.scheduler_config.max_num_batched_tokens
 
     def close(self) -> None:
         if self._dead != "it was closed":
@@ -148,8 +125,8 @@ class VllmEngine:
             raise DuplicateRequest(f"request '{request.id}' is live already")
         tokens = self._encoder.tokens(request.system, request.user)
         blocks = self._check_length(request, len(tokens))
-        if request.grammar is not None and request.grammar not in self._grammars:
-            self._check_grammar(request)
+        if request.grammar is not None:
+            self._check_grammar(request.id, request.grammar)
         parameters = self._request_parameters(request)
         try:
             own = self._internals.add_request(
@@ -166,17 +143,17 @@ class VllmEngine:
         return len(tokens)
 
     def abort(self, request_id: str) -> None:
-        own = self._ids.get(request_id)
-        if own is not None:
-            self._forget(request_id)
-            if not self._dead:
-                self._llm.abort_request([own], internal=True)
+        own = self._forget(request_id)
+        if own is not None and not self._dead:
+            self._llm.abort_request([own], internal=True)
 
-    def _forget(self, request_id: str) -> None:
+    def _forget(self, request_id: str) -> str | None:
+        """It is over; vLLM's id of it, if it was live."""
         own = self._ids.pop(request_id, None)
         if own is not None:
             del self._names[own]
         self._pin_blocks.pop(request_id, None)
+        return own
 
     def _request_parameters(self, request: EngineRequest) -> SamplingParams:
         parameters = self._parameters.clone()
@@ -202,12 +179,14 @@ class VllmEngine:
             raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}{beside}")
         return blocks
 
-    def _check_grammar(self, request: EngineRequest) -> None:
-        try:
-            self._internals.check_grammar(request.grammar)
-        except Exception as error:
-            raise GrammarError(f"request '{request.id}': grammar: {one_line(error)}") from error
-        self._grammars.add(request.grammar)
+    def _check_grammar(self, request_id: str, grammar: str) -> None:
+        if grammar not in self._grammars:
+            try:
+                self._internals.check_grammar(grammar)
+            except Exception as error:
+                words = f"request '{request_id}': grammar: {one_line(error)}"
+                raise GrammarError(words) from error
+            self._grammars.add(grammar)
 
     # The step.
 
@@ -248,7 +227,7 @@ class VllmEngine:
         return result
 
     def _watch_progress(self, wanted: Sequence[str], outputs: dict[str, Output]) -> None:
-        """End a generation that can never run, for what it needs is held by those who keep it."""
+        """End a request that can never run, because others keep the KV blocks that it needs."""
         counts = self._scheduler.counts
         if counts.scheduled or counts.evicted or outputs or self._scheduler.in_flight:
             self._idle_steps = 0

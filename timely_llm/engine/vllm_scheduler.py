@@ -1,6 +1,6 @@
 """vLLM's scheduler made to run a given set, and all else that is not vLLM's public interface.
 
-Imported only after ``vllm_version.tested_version()``. Written against 0.32.0; what it relies on:
+Imported only after ``vllm_settings.tested_version()``. Written against 0.32.0; what it relies on:
 requests that are not in ``running`` or ``waiting`` during ``schedule()`` are neither run nor
 preempted, those in ``running`` are scheduled in order and preempted from its end, then those in
 ``waiting`` are admitted in order; ``allocate_slots`` gives None when KV blocks run out.
@@ -19,6 +19,8 @@ from vllm.inputs.engine import tokens_input
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.output import SchedulerOutput
+from vllm.v1.core.sched.request_queue import FCFSRequestQueue
+from vllm.v1.engine.core_client import InprocClient
 from vllm.v1.engine.llm_engine import LLMEngine
 from vllm.v1.request import Request, RequestStatus
 
@@ -113,8 +115,10 @@ class SegmentedScheduler(NativeScheduler):
         super().__init__(*args, **kwargs)
         if self.use_v2_model_runner:  # it keeps a slot for each request it ever ran
             raise ValueError("model runner V2 cannot suspend: set VLLM_USE_V2_MODEL_RUNNER=0")
+        assert isinstance(self.waiting, FCFSRequestQueue)
+        self._queue = self.waiting
         self._allocate = self.kv_cache_manager.allocate_slots
-        self.kv_cache_manager.allocate_slots = self._allocate_or_evict
+        self.kv_cache_manager.allocate_slots = self._allocate_or_evict  # type: ignore[method-assign]
         self.scheduler_reserve_full_isl = False  # a prompt takes blocks as it is computed
         self._token_limit = self.max_num_scheduled_tokens
         self._budget: int | None = None
@@ -164,8 +168,8 @@ class SegmentedScheduler(NativeScheduler):
             request.status = RequestStatus.PREEMPTED  # with its blocks: admitted in its turn
         running = [r for r in self._prompts if r.status is RequestStatus.RUNNING]
         self.running = self._decodes + running
-        self.waiting.clear()
-        self.waiting.extend(r for r in self._prompts if r.status is not RequestStatus.RUNNING)
+        self._queue.clear()
+        self._queue.extend(r for r in self._prompts if r.status is not RequestStatus.RUNNING)
         self._evicted = []
         if self._budget is not None:
             limit = len(self._decodes) + self._budget
@@ -196,8 +200,8 @@ class SegmentedScheduler(NativeScheduler):
                 self.waiting.remove_request(request)
                 self.running.append(request)
         self.running += [r for r in held if r.status is RequestStatus.RUNNING]
-        self.waiting.extend(self._evicted)
-        self.waiting.extend(parked)
+        self._queue.extend(self._evicted)
+        self._queue.extend(parked)
 
     # Giving up KV blocks.
 
@@ -242,7 +246,8 @@ class SegmentedScheduler(NativeScheduler):
             computed = request.num_computed_tokens >= request.num_prompt_tokens
             return not computed and not request.num_output_tokens
         if request.status is RequestStatus.WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR:
-            return request.structured_output_request.is_grammar_ready
+            outputs = request.structured_output_request
+            return outputs is not None and outputs.is_grammar_ready
         return True
 
     def _live(self, names: Iterable[str]) -> list[Request]:
@@ -254,7 +259,10 @@ class SegmentedScheduler(NativeScheduler):
 def start_engine(arguments: EngineArgs) -> tuple[LLMEngine, NativeScheduler]:
     """An engine in this process, and its scheduler, which ``arguments`` name."""
     engine = LLMEngine.from_engine_args(arguments)
-    return engine, engine.engine_core.engine_core.scheduler
+    assert isinstance(engine.engine_core, InprocClient)
+    scheduler = engine.engine_core.engine_core.scheduler
+    assert isinstance(scheduler, NativeScheduler)
+    return engine, scheduler
 
 
 def stop_engine(engine: LLMEngine) -> None:
@@ -281,11 +289,12 @@ def add_request(
         supported_tasks=engine.get_supported_tasks(),
         priority=priority,
     )
+    own = request.sampling_params
+    assert own is not None
     if grammar is not None:
-        outputs = StructuredOutputsParams(grammar=grammar)
-        outputs._backend = "xgrammar"
-        request.sampling_params.structured_outputs = outputs
-    engine.add_request(name, request, request.sampling_params)
+        own.structured_outputs = StructuredOutputsParams(grammar=grammar)
+        own.structured_outputs._backend = "xgrammar"
+    engine.add_request(name, request, own)
     return request.request_id
 
 

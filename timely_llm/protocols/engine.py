@@ -58,7 +58,8 @@ class EngineInfo:
 
     ``max_batch`` generations can compute in one step. The KV cache has ``kv_blocks`` blocks of
     ``block_size`` tokens; a prompt with its answer is at most ``max_model_len`` tokens. ``pace``
-    names the step times that the engine is slowed down to; empty: its own.
+    names the step times that the engine is slowed down to; empty: its own. A step computes at most
+    ``prefill_chunk`` prompt tokens; 0: not known.
     """
 
     backend: str
@@ -69,6 +70,7 @@ class EngineInfo:
     kv_blocks: int
     max_model_len: int
     pace: str = ""
+    prefill_chunk: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ recorded take a time drawn from the skill's model. A recorded failure of a skill
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from timely_llm import policies
 from timely_llm.bench.real_time import Check, RealReplay, Stretched
-from timely_llm.engine.paced import PacedEngine
-from timely_llm.estimation import presets as engine_presets
+from timely_llm.engine.config import EngineConfig
+from timely_llm.engine.factory import build
+from timely_llm.estimation.presets import PACES
 from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
@@ -73,21 +73,15 @@ def run_real(
     """Replay under ``setting`` on vLLM with ``model``, slowed to the recorded pace if it had one.
     ``check`` is called between steps and may raise. An ``EngineError`` where vLLM does not start.
     """
-    from timely_llm.engine.vllm_engine import VllmEngine
-
     policy = policies.get(setting.policy)
-    vllm = VllmEngine(
-        model,
-        scheduler="native" if policy.native else "segmented",
-        native_policy="priority" if policy.priority else "fcfs",
-        max_batch=setting.max_batch,
+    pace = str(parameters.get("pace") or "")
+    pace = pace if pace in PACES else ""
+    engine = build(
+        EngineConfig(
+            model, setting.max_batch, native=policy.native, priority=policy.priority, pace=pace
+        )
     )
     try:
-        pace = str(parameters.get("pace") or "")
-        latency = engine_presets.PACES.get(pace)
-        engine = vllm
-        if latency is not None:
-            engine = PacedEngine(vllm, latency, time.perf_counter, time.sleep, pace)
         prompts = PromptTemplate.resolve("", model)
         replay = BagReplay(recorded, setting, Stretched(engine), prompts, check)
         gc.collect()
@@ -96,7 +90,7 @@ def run_real(
         finally:
             replay.clear()
     finally:
-        vllm.close()
+        engine.close()
 
 
 def with_calls(recorded: RecordedTrace) -> Trace:

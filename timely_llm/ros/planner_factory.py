@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,15 @@ import yaml
 from timely_llm import policies
 from timely_llm.core.planner import Planner
 from timely_llm.core.robots import Fleet
-from timely_llm.engine.paced import PacedEngine
-from timely_llm.engine.simulated import SimulatedEngine
+from timely_llm.engine.config import EngineConfig, Script
+from timely_llm.engine.factory import build
 from timely_llm.estimation.learned_times import Times
 from timely_llm.estimation.presets import PACES
-from timely_llm.estimation.step_time import StepLatency
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import data, share
 from timely_llm.prompts.template import PromptTemplate
-from timely_llm.protocols.engine import Engine, EngineRequest
+from timely_llm.protocols.engine import EngineRequest
 from timely_llm.ros.declare import ParameterError
 from timely_llm.ros.parameters import existing_file, json_object, planner_config
 
@@ -47,10 +45,8 @@ def make_planner(values: dict[str, Any]) -> Planner:
     prompts = PromptTemplate.resolve(values["prompt_template"], model)
     times = Times() if values["learn_times"] else None
     fleet = Fleet(skill_sets(values), session_ids(), times)
-    engine = _engine(values, model, policy)
-    if pace is not None:
-        engine = PacedEngine(engine, pace, time.perf_counter, time.sleep, values["pace"])
-    return Planner(policy, engine, prompts, fleet, config, pace)
+    engine = build(_engine_config(values, model, policy, pace))
+    return Planner(policy, engine, prompts, fleet, config, PACES.get(pace))
 
 
 def session_ids() -> Callable[[], int]:
@@ -58,16 +54,16 @@ def session_ids() -> Callable[[], int]:
     return itertools.count((secrets.randbits(31) << 32) + 1).__next__
 
 
-def pace_of(values: dict[str, Any]) -> StepLatency | None:
-    """The step times that the engine is slowed down to; None: its own."""
-    name = values["pace"]
-    if values["engine"] == "simulated" and name in ("", "none"):
-        name = values["pace"] = SIMULATED_PACE  # it has no speed of its own
+def pace_of(values: dict[str, Any]) -> str:
+    """The name of the step times that the engine is slowed down to; empty: its own."""
+    if values["engine"] == "simulated" and values["pace"] in ("", "none"):
+        values["pace"] = SIMULATED_PACE  # it has no speed of its own
+    name = str(values["pace"])
     if name in ("", "none"):
-        return None
+        return ""
     if name not in PACES:
         raise ParameterError(f"parameter 'pace': {name!r} is unknown (none, {', '.join(PACES)})")
-    return PACES[name]
+    return name
 
 
 def model_of(values: dict[str, Any]) -> str:
@@ -94,33 +90,30 @@ def _skill_files(given: list[str]) -> Iterator[Path]:
         yield from sorted(path.glob("*.yaml")) if path.is_dir() else [path]
 
 
-def _engine(values: dict[str, Any], model: str, policy: policies.Policy) -> Engine:
+def _engine_config(
+    values: dict[str, Any], model: str, policy: policies.Policy, pace: str
+) -> EngineConfig:
     if values["engine"] == "simulated":
-        script = _script(Path(values["model"]) if values["model"] else _published_tasks())
-        return SimulatedEngine(script, PACES[values["pace"]], max_batch=values["max_batch"])
+        script = _script(Path(values["model"] or data("lrtrace_tasks.json")))
+        return EngineConfig(max_batch=values["max_batch"], pace=pace, script=script)
     if values["engine"] != "vllm":
         raise ParameterError(
             f"parameter 'engine': {values['engine']!r} is unknown ({', '.join(ENGINES)})"
         )
-    from timely_llm.engine.vllm_engine import VllmEngine
-
     template = existing_file(values, "chat_template")
-    return VllmEngine(
+    return EngineConfig(
         model,
-        scheduler="native" if policy.native else "segmented",
-        native_policy="priority" if policy.priority else "fcfs",
+        values["max_batch"],
+        native=policy.native,
+        priority=policy.priority,
         engine_args=json_object(values, "engine_args"),
         sampling=json_object(values, "sampling"),
         chat_template=template.read_text() if template else None,
-        max_batch=values["max_batch"],
+        pace=pace,
     )
 
 
-def _published_tasks() -> Path:
-    return data("lrtrace_tasks.json")
-
-
-def _script(path: Path) -> Callable[[EngineRequest], list[str]]:
+def _script(path: Path) -> Script:
     """What the simulated engine answers: from a YAML or JSON file whose ``tasks`` are pairs of
     ``task`` (an instruction) and ``plan``."""
     try:
