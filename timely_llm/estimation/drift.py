@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from statistics import median
 
-_START = 8  # executions of which the first idea of what is usual is made
+_START = 8  # executions from which the first idea of what is usual is made
 _STEP = math.log(1.5)  # the change that is looked for, as a log ratio
 _ALARM = math.log(1e6)  # log likelihood ratio at which it is believed
-_MOST = _ALARM / 4  # of one execution: it takes four at least
-_TOLD = math.log(1.3)  # a change that is worth telling
+_MOST = _ALARM / 4  # of one execution: it takes at least four
+_NOTABLE = math.log(1.3)  # a change that is worth reporting
 _BACK = math.log(1.2)  # as near to what was usual is usual again
 _LEAST_SPREAD = 0.05
 _MEMORY = 200  # executions; how slowly the level follows by itself
@@ -17,45 +18,43 @@ _RECENT = 32
 _SURE = 18.5  # times the spread, squared: executions until the level is known to a sixth of a step
 
 
+@dataclass(slots=True)
 class Drift:
     """Follows the log ratios of measured to expected durations, one after the other.
 
     Page's test in both directions: the log likelihood ratio of a change by a factor of 1.5 is
     summed up and never below 0. No single execution counts for more than a quarter of an alarm, so
     that an outlier raises none. A skill whose times vary by themselves takes more executions to
-    judge. ``factor`` is how many times as long as usual it takes; 1 while that is not notable.
+    judge. ``usual`` is the level when it was first known well. ``factor`` is how many times as long
+    as usual the skill takes; 1 while that is not notable.
     """
 
-    __slots__ = ("_down", "_recent", "_up", "count", "factor", "level", "spread", "usual")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.level = self.spread = 0.0
-        self.usual: float | None = None  # level when it was first known well
-        self.factor = 1.0
-        self._up = self._down = 0.0
-        self._recent: list[float] = []  # since both sums were 0, or of the start
+    count: int = 0  # executions
+    level: float = 0.0
+    spread: float = 0.0
+    usual: float | None = None
+    factor: float = 1.0
+    _up: float = 0.0
+    _down: float = 0.0
+    _recent: list[float] = field(default_factory=list)  # since both sums were 0, or of the start
 
     def copy(self) -> Drift:
-        """One that goes on by itself."""
-        other = Drift()
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other._recent = list(self._recent)
-        return other
+        """A copy that shares nothing with this one."""
+        return replace(self, _recent=list(self._recent))
 
-    def resume(
-        self, count: int, level: float, spread: float, usual: float | None, factor: float
-    ) -> None:
-        """Go on where another one stood, all but the sums. Before its start was over: from there
-        again."""
-        if count >= _START:
-            self.count, self.level, self.spread = count, level, max(_LEAST_SPREAD, spread)
-            self.usual, self.factor = usual, factor
+    @classmethod
+    def resumed(
+        cls, count: int, level: float, spread: float, usual: float | None, factor: float
+    ) -> Drift:
+        """A drift in the state that another one had, with sums of 0. One that had seen fewer
+        executions than its start takes begins again."""
+        if count < _START:
+            return cls()
+        return cls(count, level, max(_LEAST_SPREAD, spread), usual, factor)
 
     def observe(self, ratio: float) -> int:
-        """An execution's log ratio. Returns how many of the last executions are of a new speed, 0:
-        nothing has changed."""
+        """Take an execution's log ratio in. Returns how many of the last executions are of a new
+        speed; 0: nothing has changed."""
         self.count += 1
         if self.count <= _START:
             self._recent.append(ratio)
@@ -70,14 +69,14 @@ class Drift:
         return fresh
 
     def news(self) -> bool:
-        """Whether ``factor`` has notably changed since this was last asked."""
+        """Update ``factor``; whether it has notably changed."""
         if self.usual is None:
             return False
-        shift, told = self.level - self.usual, math.log(self.factor)
+        shift, known = self.level - self.usual, math.log(self.factor)
         if self.factor != 1.0 and abs(shift) < _BACK:
             self.factor = 1.0
             return True
-        if abs(shift - told) < _TOLD:
+        if abs(shift - known) < _NOTABLE:
             return False
         self.factor = math.exp(shift)
         return True

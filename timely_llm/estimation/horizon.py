@@ -20,7 +20,7 @@ _NOTHING = Estimate(0.0, 0.0)
 
 
 class _Work(NamedTuple):
-    """A segment's: what the skill set expects, in s, and what is expected of this robot."""
+    """A segment: what the skill set expects, in s, and what is expected of this robot."""
 
     expected: float
     really: Estimate
@@ -36,18 +36,18 @@ class _Call(NamedTuple):
 
 @dataclass(slots=True)
 class Horizon:
-    """The end of what a robot holds of one plan.
+    """When a robot has done all that it holds of one plan.
 
-    ``end`` is before which it hardly runs dry, ``mean_end`` when it does on average; ``starved``
-    says that it reported to be so. Without ``times`` the skill set and the robot are taken at their
-    word, and both ends are one.
+    Before ``end`` it hardly ever runs out of work, at ``mean_end`` it does on average; ``starved``
+    says that it reported to have none. Without ``times`` the skill set and the robot are taken at
+    their word, and both ends are the same.
     """
 
     end: float = 0.0
     starved: bool = True
     times: RobotTimes | None = None
     mean_end: float = 0.0
-    _flying: dict[int, _Work] = field(default_factory=dict)  # sent, not yet received
+    _in_flight: dict[int, _Work] = field(default_factory=dict)  # sent, not yet received
     _held: dict[int, _Work] = field(default_factory=dict)
     _call: _Call | None = None
 
@@ -57,45 +57,48 @@ class Horizon:
         really = Estimate(expected, expected)
         if self.times is not None:
             really = total(map(self.times.estimate, calls))
-        self._flying[index] = _Work(expected, really)
+        self._in_flight[index] = _Work(expected, really)
         self.end = max(self.end, delivery) + really.low
         self.mean_end = max(self.mean_end, delivery) + really.mean
         self.starved = False
 
     def received(self, report: Execution, now: float) -> None:
-        """The robot holds the report's segment: its reports count it, this one first."""
-        work = self._flying.pop(report.segment, None)
+        """The robot holds the report's segment: its reports count it, from this one on."""
+        work = self._in_flight.pop(report.segment, None)
         if work is not None and self.times is not None:
             self._held[report.segment] = work
         self.reported(report, now)
 
     def reported(self, report: Execution, now: float) -> None:
-        """The robot says how long what it holds lasts; more is on its way."""
+        """The robot says how long the work that it holds lasts; more may be on its way."""
         if self.times is None:
-            left = report.total_remaining + sum(work.expected for work in self._flying.values())
+            left = report.total_remaining + sum(work.expected for work in self._in_flight.values())
             self.end = self.mean_end = now + left
         else:
-            parts = [self._of_call(report, now), self._of_rest(report)]
-            left = total([*parts, *(work.really for work in self._flying.values())])
-            self.end, self.mean_end = now + left.low, now + left.mean
+            rest = [self._rest_of_call(report, now, self.times), self._rest_after_call(report)]
+            self._ends_after(now, *rest)
         self.starved = False
 
     def starve(self, now: float) -> None:
         """The robot says that it has nothing to do. What is on its way may yet reach it."""
         self._call = None
-        if self._flying:
-            left = total(work.really for work in self._flying.values())
-            self.end, self.mean_end = now + left.low, now + left.mean
+        if self._in_flight:
+            self._ends_after(now)
         elif not self.starved:
             self.end = self.mean_end = now
             self.starved = True
 
     def remaining(self, now: float) -> float:
-        """Time in s until the robot runs dry, on average; -1 where it is."""
+        """Time in s until the robot runs out of work, on average; -1 where it has."""
         return -1.0 if self.starved else max(0.0, self.mean_end - now)
 
-    def _of_call(self, report: Execution, now: float) -> Estimate:
-        """What the call in progress takes on."""
+    def _ends_after(self, now: float, *rest: Estimate) -> None:
+        """It has the ``rest`` to do, and all that is on its way."""
+        left = total([*rest, *(work.really for work in self._in_flight.values())])
+        self.end, self.mean_end = now + left.low, now + left.mean
+
+    def _rest_of_call(self, report: Execution, now: float, times: RobotTimes) -> Estimate:
+        """How much longer the call in progress takes."""
         if report.state in (ExecutionState.STARTED, ExecutionState.RUNNING):
             self._call = _Call(report.call, report.segment, now - report.elapsed)
         elif report.state is not ExecutionState.RECEIVED:
@@ -106,10 +109,10 @@ class Horizon:
         elapsed, said = max(0.0, now - since), max(0.0, report.skill_remaining)
         if abs(said - max(0.0, call.expected_duration - elapsed)) > _AGREE:
             return Estimate(said, said)
-        return self.times.left(call, elapsed)
+        return times.left(call, elapsed)
 
-    def _of_rest(self, report: Execution) -> Estimate:
-        """What lies behind that call: the robot's own sum, corrected as its segments are."""
+    def _rest_after_call(self, report: Execution) -> Estimate:
+        """What comes after that call: the robot's own sum, corrected as its segments are."""
         said = report.total_remaining - report.skill_remaining
         if said <= 0.0:
             return _NOTHING
@@ -118,7 +121,7 @@ class Horizon:
             begun -= 1
         works = [work for index, work in self._held.items() if index > begun]
         expected = sum(work.expected for work in works)
-        if expected <= 0.0:  # further calls of the segment that is begun
+        if expected <= 0.0:  # further calls of the segment that has begun
             works = list(self._held.values())
             expected = sum(work.expected for work in works)
         if expected <= 0.0:

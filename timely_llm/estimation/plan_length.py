@@ -1,4 +1,4 @@
-"""How many tokens a plan will still have: what policies by remaining time go by. Pure.
+"""How many tokens a plan will still have, for policies that rank by remaining time. Pure.
 
 A predictor sees a goal's words and what is written of its plan, and is asked at the start and again
 every ``WINDOW`` tokens (ELIS, sections 3.3 and 4.1). ``PastLengths`` knows only the plans that came
@@ -34,13 +34,11 @@ class PredictorView:
 class Predictor(Protocol):
     """Predicts the rest of a plan. Deterministic: equal questions in equal order, equal answers."""
 
-    def remaining(self, sight: PredictorView) -> float:
-        """Expected tokens still to come, the end token among them; finite, at least 0."""
-        ...
+    def remaining(self, plan: PredictorView) -> float:
+        """Expected tokens still to come, the end token included; finite, at least 0."""
 
-    def ended(self, sight: PredictorView) -> None:
-        """The plan came to its own end: ``sight`` is the whole of it."""
-        ...
+    def ended(self, plan: PredictorView) -> None:
+        """The plan came to its own end: ``plan`` shows the whole of it."""
 
 
 class PastLengths:
@@ -55,26 +53,26 @@ class PastLengths:
         self._prior = prior
         self._lengths: dict[str, deque[int]] = {}
 
-    def remaining(self, sight: PredictorView) -> float:
-        rests = [n - sight.tokens for n in self._lengths.get(sight.kind, ()) if n > sight.tokens]
+    def remaining(self, plan: PredictorView) -> float:
+        rests = [n - plan.tokens for n in self._lengths.get(plan.kind, ()) if n > plan.tokens]
         if rests:
             return sum(rests) / len(rests)
-        return max(1.0, self._prior - sight.tokens)
+        return max(1.0, self._prior - plan.tokens)
 
-    def ended(self, sight: PredictorView) -> None:
-        self._lengths.setdefault(sight.kind, deque(maxlen=self.KEPT)).append(sight.tokens)
+    def ended(self, plan: PredictorView) -> None:
+        self._lengths.setdefault(plan.kind, deque(maxlen=self.KEPT)).append(plan.tokens)
 
 
 class Oracle:
-    """Knows: ``total(sight)`` is the number of tokens of the whole plan."""
+    """Knows: ``total(plan)`` is the number of tokens of the whole plan."""
 
     def __init__(self, total: Callable[[PredictorView], float]) -> None:
         self._total = total
 
-    def remaining(self, sight: PredictorView) -> float:
-        return max(0.0, self._total(sight) - sight.tokens)
+    def remaining(self, plan: PredictorView) -> float:
+        return max(0.0, self._total(plan) - plan.tokens)
 
-    def ended(self, sight: PredictorView) -> None: ...
+    def ended(self, plan: PredictorView) -> None: ...
 
 
 class Noisy:
@@ -92,9 +90,9 @@ class Noisy:
             raise ValueError(f"error is {error}: must be between 0 and 10")
         self._inner, self._error, self._seed = inner, error, seed
 
-    def remaining(self, sight: PredictorView) -> float:
-        draw = random.Random(f"{self._seed} {sight.number} {sight.tokens}")
-        return self._inner.remaining(sight) * math.exp(draw.gauss(0.0, self._error))
+    def remaining(self, plan: PredictorView) -> float:
+        draw = random.Random(f"{self._seed} {plan.number} {plan.tokens}")
+        return self._inner.remaining(plan) * math.exp(draw.gauss(0.0, self._error))
 
-    def ended(self, sight: PredictorView) -> None:
-        self._inner.ended(sight)
+    def ended(self, plan: PredictorView) -> None:
+        self._inner.ended(plan)

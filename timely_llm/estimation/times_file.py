@@ -105,8 +105,8 @@ def read(content: str, source: str) -> Learned:
 def _robot(robot: str, owns: tuple[_Own, ...]) -> Mapping[Key, Own]:
     skills = {}
     for own in owns:
-        drift, usual = Drift(), own.usual
-        drift.resume(usual.executions, usual.level, usual.spread, usual.usual, usual.factor)
+        was = own.usual
+        drift = Drift.resumed(was.executions, was.level, was.spread, was.usual, was.factor)
         samples = tuple(Sample(*row, robot) for row in own.executions)
         skills[own.kind, own.skill, own.model] = Own(samples, drift)
     return skills
