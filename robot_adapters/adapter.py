@@ -10,13 +10,11 @@ import enum
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from timely_llm.language.skills import SkillSet
+from timely_llm.protocols.messages import SkillCall
 from timely_llm.validation.names import hint
-
-if TYPE_CHECKING:
-    from timely_llm.language.skills import SkillSet
-    from timely_llm.protocols.messages import SkillCall
 
 
 class AdapterError(ValueError):
@@ -125,12 +123,12 @@ class Notice(enum.Enum):
     STOPPED = "stopped, until rearmed"
     REARMED = "takes plans again"
     PLAN_OVER = "the plan in progress has ended, whatever its end"
-    PLANNER_LOST = "the planner was lost in the middle of a call; hold follows behind it"
+    PLANNER_LOST = "the planner was lost in the middle of a call; hold follows after it"
 
 
 @runtime_checkable
 class Notified(Protocol):
-    """An adapter may have this method too: it is told, after ``halt`` or ``hold`` where these are
+    """An adapter may have this method too. It is called after ``halt`` or ``hold`` where these are
     called as well, and must move nothing at once."""
 
     def notice(self, notice: Notice, now: float) -> None: ...
@@ -162,7 +160,7 @@ ADAPTERS: dict[str, str] = {
 }
 
 
-def adapter_class(name: str) -> type:
+def adapter_class(name: str) -> type[Any]:
     """The adapter class of a registered name, or of ``module:class`` for one of your own.
 
     Raises AdapterError for an unknown name, a module that cannot be imported, and a class that
@@ -176,7 +174,7 @@ def adapter_class(name: str) -> type:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise AdapterError(f"adapter {name!r}: {error}") from error
-    missing = [part for part in PARTS if not hasattr(found, part)]
+    missing = [part for part in PARTS if part not in dir(found)]
     missing += [part for part in OWN if getattr(found, part, None) is getattr(Adapter, part)]
     if missing:
         raise AdapterError(f"adapter {name!r}: {attribute} lacks {', '.join(missing)}")

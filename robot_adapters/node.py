@@ -7,9 +7,11 @@ wakes it when it asks to be woken. Nothing here decides anything about a plan.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import QoSSubscriptionMatchedInfo, SubscriptionEventCallbacks
 from rclpy.executors import Executor
@@ -20,7 +22,7 @@ from std_srvs.srv import Trigger
 from robot_adapters.adapter import OnNode, Recoverable, make_adapter
 from robot_adapters.executor.executor import Question, RobotExecutor
 from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
-from robot_adapters.registration import Registration
+from robot_adapters.registration import Grant, Registration
 from timely_llm.msg import Execution, PlannerStatus, Segment
 from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import (
@@ -64,7 +66,8 @@ class RobotNode(Node):
         self._opened_at = 0  # of them, when the last session began
         simulated = self.get_parameter("use_sim_time").value
         self._time = SteadyTime()
-        self._clock = self.get_clock() if simulated else Clock(clock_type=ClockType.STEADY_TIME)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._robot_clock: Clock = self.get_clock() if simulated else steady
         self._make_interfaces()
 
     # Setting up.
@@ -82,22 +85,23 @@ class RobotNode(Node):
             event_callbacks=SubscriptionEventCallbacks(matched=self._on_matched),
         )
         self.create_subscription(PlannerStatus, f"{planner}planner_status", self._on_status, STATUS)
-        self._register = self.create_client(RegisterRobot, f"{planner}register_robot")
-        self._unregister = self.create_client(UnregisterRobot, f"{planner}unregister_robot")
-        self._probe = self.create_client(Probe, f"{planner}probe")
+        self._register: Client = self.create_client(RegisterRobot, f"{planner}register_robot")
+        unregister = f"{planner}unregister_robot"
+        self._unregister: Client = self.create_client(UnregisterRobot, unregister)
+        self._probe: Client = self.create_client(Probe, f"{planner}probe")
         self.create_service(Trigger, f"{own}/stop", self._on_stop)
         self.create_service(Trigger, f"{own}/rearm", self._on_rearm)
         if isinstance(self._adapter, Recoverable):
-            self.create_service(Trigger, f"{own}/recover", self._on_recover)
+            self.create_service(Trigger, f"{own}/recover", partial(self._on_recover, self._adapter))
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.create_timer(DIAGNOSTICS_PERIOD, self._publish_diagnostics)
-        self._timer = self.create_timer(0.001, self._on_timer, clock=self._clock)
+        self.create_timer(DIAGNOSTICS_PERIOD, self._publish_diagnostics, clock=self._robot_clock)
+        self._timer = self.create_timer(0.001, self._on_timer, clock=self._robot_clock)
 
     # What comes in.
 
     def _now(self) -> float:
         """The robot's clock in s; simulated time that is set back goes on from where it was."""
-        return self._time.at(self._clock.now().nanoseconds * 1e-9)
+        return self._time.at(self._robot_clock.now().nanoseconds * 1e-9)
 
     def _on_timer(self) -> None:
         self._publish(self._robot.tick(self._now()))
@@ -125,8 +129,10 @@ class RobotNode(Node):
         response.success, response.message = True, "takes plans again"
         return response
 
-    def _on_recover(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        reason = self._adapter.recover(self._now())
+    def _on_recover(
+        self, adapter: Recoverable, request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        reason = adapter.recover(self._now())
         response.success = not reason
         response.message = reason or "recovering; the diagnostics show what comes of it"
         self._publish([])
@@ -140,7 +146,7 @@ class RobotNode(Node):
 
     def _publish(self, reports: list[values.Execution]) -> None:
         """Send the reports, look after the registration, and be woken in time for what is next."""
-        stamp = self.get_clock().now().to_msg()
+        stamp = self._robot_clock.now().to_msg()
         for report in reports:
             message = to_ros(report)
             message.stamp = stamp
@@ -152,8 +158,8 @@ class RobotNode(Node):
         if self._robot.needs_registration:
             self._keep_registering(now)
             wakes = [self._robot.next_wake(now), self._registration.next_wake()]
-        elif self._registration.grant is not None:  # a later one than the session's
-            self._open_session(now)
+        elif grant := self._registration.grant:  # a later one than the session's
+            self._open_session(grant, now)
         delay = min((wake for wake in wakes if wake is not None), default=now + 1.0) - now
         self._timer.timer_period_ns = max(1_000, int(delay * 1e9) + 1)
         self._timer.reset()
@@ -169,7 +175,7 @@ class RobotNode(Node):
             status.level, status.message = DiagnosticStatus.OK, "registered"
         status.values = [KeyValue(key=key, value=str(value)) for key, value in facts.items()]
         array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
+        array.header.stamp = self._robot_clock.now().to_msg()
         self._diagnostics.publish(array)
 
     # Questions to the model.
@@ -201,8 +207,8 @@ class RobotNode(Node):
             else:
                 self._registration.nobody(now)
                 self._tell(f"waits for a planner ({self._register.srv_name})")
-        if self._registration.grant is not None:
-            self._open_session(now)
+        if grant := self._registration.grant:
+            self._open_session(grant, now)
 
     def _send_registration(self, now: float) -> None:
         request = RegisterRobot.Request(
@@ -238,10 +244,9 @@ class RobotNode(Node):
             self._tell(f"is not registered yet: {response.error_msg}")
         self._publish([])
 
-    def _open_session(self, now: float) -> None:
+    def _open_session(self, grant: Grant, now: float) -> None:
         """Speak in the new session once the planner's segments can reach this node. The publisher
         of a planner that was killed counts as matched for a while, so it must be a new one."""
-        grant = self._registration.grant
         fresh = grant.planner == self._planner or self._matched > self._opened_at
         if not fresh or not self._segments.get_publisher_count():
             return
@@ -271,7 +276,7 @@ class RobotNode(Node):
             return
         request = UnregisterRobot.Request(robot_id=self.robot_id, session=self._session)
         self._unregister.call_async(request).add_done_callback(lambda _: self._finished())
-        self.create_timer(GOODBYE_TIMEOUT, self._finished)
+        self.create_timer(GOODBYE_TIMEOUT, self._finished, clock=self._robot_clock)
 
     def _finished(self) -> None:
         if not self.done.done():

@@ -49,7 +49,8 @@ def declare_all(node: Node) -> tuple[dict[str, Any], dict[str, Any]]:
 def _of_adapter(parameter: AdapterParameter) -> Parameter:
     low, high = parameter.minimum, parameter.maximum
     words = parameter.description + (f", {parameter.unit}" if parameter.unit else "")
-    return Parameter(parameter.default, words, None if None in (low, high) else (low, high))
+    limits = (low, high) if low is not None and high is not None else None
+    return Parameter(parameter.default, words, limits)
 
 
 def names(values: dict[str, Any], namespace: str) -> tuple[str, str]:

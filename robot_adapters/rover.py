@@ -44,7 +44,8 @@ class RoverAdapter(Adapter):
             return "no odometry has come yet"
         (x, y, yaw), way = self._pose, self.travel(call) * SENSES[self._action(call)]
         end = (x + way * math.cos(yaw), y + way * math.sin(yaw))
-        for axis, value, (low, high) in zip("xy", end, self.skills.bounds.geofence, strict=False):
+        fence = self.skills.bounds.geofence or ()
+        for axis, value, (low, high) in zip("xy", end, fence, strict=False):
             if not low <= value <= high:
                 return f"{axis} would be {value:.2f} m: geofence is {low:g} to {high:g} m"
 
@@ -61,7 +62,7 @@ class RoverAdapter(Adapter):
         elapsed = now - self._began
         if self._fresh:
             self._fresh, self._heard, self._from = False, now, self._from or self._pose
-            if not self._go_on(int(self._call.evaluated[0])):
+            if not self._go_on(self._from, self._pose, int(self._call.evaluated[0])):
                 self.halt(now)
                 self._last = Progress(True, elapsed=elapsed)
                 return self._last
@@ -69,8 +70,8 @@ class RoverAdapter(Adapter):
             return Progress(True, error=f"no odometry for {now - self._heard:.2f} s")
         return Progress(False, elapsed=elapsed, remaining=self._call.expected_duration - elapsed)
 
-    def _go_on(self, amount):  # drive or turn, while something of the cm or degrees is left
-        (x, y, yaw), (x0, y0, yaw0) = self._pose, self._from
+    def _go_on(self, start, now, amount):  # drive or turn, while some cm or degrees are left
+        (x0, y0, yaw0), (x, y, yaw) = start, now
         sense = SENSES[self._action(self._call)]
         if self._action(self._call).startswith("turn"):
             self._drive(0.0, sense * self._turn_speed)

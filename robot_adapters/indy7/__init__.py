@@ -1,1 +1,1 @@
-"""Neuromeka Indy7 arms on neuromeka, and a simulated controller of the same services (``sim*``)."""
+"""Neuromeka Indy7 arms, and a simulated controller of the same services, served by gRPC."""

@@ -1,4 +1,4 @@
-"""The adapter of a Neuromeka Indy7 arm: skills, limits, what is told of it.
+"""The adapter of a Neuromeka Indy7 arm: skills, limits, diagnostics.
 
 ``docs/robots.md`` is its manual. It looks, and returns at once: what is asked of the controller is
 decided in ``arm.py``, and goes over the network in ``link.py``, which needs the SDK and
@@ -8,18 +8,16 @@ is imported when an arm is made.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from robot_adapters.adapter import AdapterError, AdapterParameter, Notice, Progress
-from robot_adapters.indy7.arm import LOOK_BUSY, Arm
+from robot_adapters.adapter import Adapter, AdapterError, AdapterParameter, Notice, Progress
+from robot_adapters.indy7.answers import STATES
+from robot_adapters.indy7.arm import LOOK_BUSY, Answer, Arm, Settings
+from robot_adapters.indy7.arm_skills import SAYS, SIGHTS, WAITS, ArmSkills, misfits
 from robot_adapters.indy7.cell import Cell, load_cell
-from robot_adapters.indy7.parameters import PARAMETERS
-from robot_adapters.indy7.skills import SAYS, SIGHTS, WAITS, Skills, misfits
-from robot_adapters.indy7.steps import Settings
-from robot_adapters.indy7.words import STATES
 from timely_llm.language.skills import Skill, SkillSet, Value
 from timely_llm.paths import share
 from timely_llm.protocols.messages import SkillCall
@@ -39,17 +37,40 @@ class _Call:
     moves: bool
 
 
-class Indy7Adapter:
-    """``Adapter`` in ``base.py`` documents the methods."""
+class Indy7Adapter(Adapter):
+    """``Adapter`` documents the methods."""
 
-    PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = PARAMETERS
+    PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = (
+        AdapterParameter("host", "192.168.0.10", "address of the controller"),
+        AdapterParameter(
+            "index", 0, "which of its robots: 0 by ports 20001 on, 1 by 30001 on", "", 0, 1
+        ),
+        AdapterParameter("cell", "", "cell by name (config/cells), or a file; it must be given"),
+        AdapterParameter("speed", 15.0, "of all motions, of the arm's own limit", "%", 1.0, 100.0),
+        AdapterParameter("acceleration", 100.0, "of all motions", "%", 1.0, 900.0),
+        AdapterParameter(
+            "stop_category",
+            2,
+            "0: brakes at once, 1: slows down and brakes, 2: slows down",
+            "",
+            0,
+            2,
+        ),
+        AdapterParameter("call_timeout", 1.0, "the deadline of every call", "s", 0.05, 30.0),
+        AdapterParameter(
+            "link_timeout", 2.0, "a controller silent for longer is lost", "s", 0.2, 60.0
+        ),
+        AdapterParameter(
+            "start_timeout", 2.0, "a move that was taken must begin within", "s", 0.1, 60.0
+        ),
+    )
 
     def __init__(self, robot_id: str, skills: SkillSet, **given: Any) -> None:
         values = {parameter.name: parameter.default for parameter in self.PARAMETERS} | given
         self.skills = skills
         if faults := misfits(skills):
             raise AdapterError(f"skill set {skills.kind!r}: {faults[0]}")
-        self.actions = Skills(find_cell(values["cell"]))
+        self.actions = ArmSkills(find_cell(values["cell"]))
         same = ("stop_category", "speed", "acceleration", "link_timeout", "start_timeout")
         self.arm = Arm(Settings(**{name: values[name] for name in same}))
         self._link = _connect(values["host"], values["index"], values["call_timeout"])
@@ -66,8 +87,10 @@ class Indy7Adapter:
             return "the arm cannot answer: run its node with probes:=planner"
         if skill.long_name in UNMOVED:
             return None
-        return self.arm.trouble(self._now) or self.actions.refusal(skill, values, self.arm.look) \
-            or None  # fmt: skip
+        reason, look = self.arm.trouble(self._now), self.arm.look
+        if not reason and look is not None:
+            reason = self.actions.refusal(skill, values, look)
+        return reason or None
 
     def travel(self, call: SkillCall) -> float:
         if self.arm.look is None:
@@ -118,7 +141,7 @@ class Indy7Adapter:
     # ---- without calls -------------------------------------------------------------------------
 
     def halt(self, now: float) -> None:
-        self._give_up(now)
+        self._now, self._call, self._last = now, None, Progress(done=True)
         self.arm.drop(now)
         self._send()
 
@@ -126,17 +149,13 @@ class Indy7Adapter:
         if self._call is not None:
             self.halt(now)
 
-    def resume(self, now: float) -> None:
-        """An arm that holds stands still; there is nothing to end."""
-
     def notice(self, notice: Notice, now: float) -> None:
-        """``Notified`` in ``base.py``: a stop is said whatever the arm seems to do."""
+        """A stop is said whatever the arm seems to do."""
         if notice is Notice.STOPPED:
             self.arm.stop(now)
             self._send()
 
     def recover(self, now: float) -> str:
-        """``Recoverable`` in ``base.py``."""
         self._exchange(self._link.answers(), now)
         reason = self.arm.recover(now)
         self._send()
@@ -147,8 +166,9 @@ class Indy7Adapter:
 
     def diagnostics(self) -> Mapping[str, str]:
         look, silence = self.arm.look, self.arm.silence(self._now)
-        facts = {"state": self.arm.trouble(self._now) or STATES.get(look.op_state, "")}
+        facts = {"state": self.arm.trouble(self._now)}
         if look is not None:
+            facts["state"] = facts["state"] or STATES.get(look.op_state, "")
             facts["joints"] = " ".join(f"{angle:.1f}" for angle in look.joints) + " deg"
             facts["tool"] = "x {:.0f} y {:.0f} z {:.0f} mm, u {:.0f} v {:.0f} w {:.0f} deg".format(
                 *look.tool
@@ -169,12 +189,9 @@ class Indy7Adapter:
             self._exchange(self._link.wait(LOOK_BUSY), now + passed)
         self._link.close()
 
-    def _give_up(self, now: float) -> None:
-        self._now, self._call, self._last = now, None, Progress(done=True)
-
-    def _exchange(self, answers: Any, now: float) -> None:
-        for answer in answers:
-            self.arm.on_answer(*answer, now)
+    def _exchange(self, answers: Iterable[Answer], now: float) -> None:
+        for number, answer, error in answers:
+            self.arm.on_answer(number, answer, error, now)
         self.arm.tick(now)
         self._send()
 

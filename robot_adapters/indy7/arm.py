@@ -1,31 +1,19 @@
-"""The calls of one arm as a state machine: requests out, answers in. Pure.
+"""The calls of one arm as a state machine: steps in, requests out, answers in. Pure.
 
 No gRPC, no thread, no clock: ``requests`` are carried out by ``link.py``, and ``now`` in s
-comes in. A move's call only queues it, and says nothing about its end: it has arrived when the
-controller reports, later than its answer, that it stands still and where. No motion is ever sent a
-second time.
+comes in. A move's call only queues the move, and says nothing about its end: the arm has arrived
+when the controller reports, after its answer, that it stands still and where. No motion is ever
+sent a second time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from robot_adapters.indy7.steps import (
-    JointMove,
-    Line,
-    MoveTo,
-    Operate,
-    Request,
-    Sense,
-    Settings,
-    Step,
-    Then,
-    is_at,
-)
-from robot_adapters.indy7.words import (
+from robot_adapters.indy7.answers import (
     IDLE,
     RECOVERABLE,
     Look,
@@ -41,6 +29,86 @@ STOP_AGAIN = 0.5  # s, until a stop that is not confirmed is said again
 MAX_STOPS = 3  # of them on their way at once
 STILL_LOOKS = 3  # in a row, that show an arm standing still where it should not
 MOVES = ("movej", "movel")
+ANGLE, DISTANCE = 0.5, 2.0  # deg and mm, how far from its target the arm may stand
+
+
+@dataclass(frozen=True, slots=True)
+class JointMove:
+    """To ``joints`` in deg."""
+
+    joints: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTo:
+    """By the joints to a pose of the tool (mm, deg): the controller is asked for the joints."""
+
+    tool: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """In a straight line to a pose of the tool (mm, deg)."""
+
+    tool: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operate:
+    """A call of the SDK that moves no joint, and ``wait`` s for it to take effect."""
+
+    method: str
+    arguments: Mapping[str, Any]
+    wait: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """Digital input ``address`` must be ``state``, or the call fails with ``words``."""
+
+    address: int
+    state: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """Something to note, in no time."""
+
+    action: Callable[[], None]
+
+
+Step = JointMove | MoveTo | Line | Operate | Sense | Then
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call of the SDK; ``look`` is several. Answered by ``on_answer`` with the same number."""
+
+    number: int
+    method: str
+    arguments: Mapping[str, Any]
+
+
+class Answer(NamedTuple):
+    """What came of a request: the SDK's answer, or None and an error in words."""
+
+    number: int
+    answer: Mapping[str, Any] | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in s, ``speed`` and ``acceleration`` in percent, ``stop_category`` 0 to 2."""
+
+    stop_category: int = 2
+    speed: float = 15.0
+    acceleration: float = 100.0
+    link_timeout: float = 2.0
+    start_timeout: float = 2.0
+    settle_timeout: float = 10.0
+    late: float = 5.0  # that a move which was not answered may begin late
 
 
 @dataclass(slots=True)
@@ -49,7 +117,8 @@ class _Job:
 
     plan: Callable[[Look], Sequence[Step]]
     begun: float
-    steps: list[Step] | None = None
+    planned: bool = False
+    steps: list[Step] = field(default_factory=list)  # still to do
     asked: int | None = None  # the request that is to be answered
     target: JointMove | Line | None = None  # of the move that was accepted
     accepted: float = 0.0
@@ -113,12 +182,12 @@ class Arm:
     def drop(self, now: float) -> None:
         """As ``stop``, where anything may move."""
         moving = self.look is not None and not self.look.still
-        if self._job is not None or self._stopping or moving or self._move_open():
+        if self._job is not None or self._stopping or moving or self._asked(*MOVES):
             self.stop(now)
 
     def recover(self, now: float) -> str:
         """Have the controller recover; empty, or why that is not asked of it now."""
-        if any(method == "recover" for method, _ in self._open.values()):
+        if self._asked("recover"):
             return "is recovering already"
         if self.look is None:
             return self.fault
@@ -132,7 +201,7 @@ class Arm:
 
     def tick(self, now: float) -> None:
         """Whatever time makes due."""
-        if now >= self._look_due and not self._is_open("look"):
+        if now >= self._look_due and not self._asked("look"):
             self._look_due = now + LOOK_BUSY
             self._ask("look", {}, now)
         if self._stopping and now >= self._stop_again and self._stop_heard is None:
@@ -143,7 +212,7 @@ class Arm:
         silence = self.silence(now)
         if silence is None or silence > self.settings.link_timeout:
             self._fail(self.trouble(now), now)
-        elif job.steps is None:
+        elif not job.planned:
             self._settle(job, now)
         elif job.until is not None and now >= job.until:
             job.until = None
@@ -161,7 +230,7 @@ class Arm:
         elif method == "stop_motion":
             self._stop_answered(answer, asked, now)
         elif method == "recover":
-            self.recovery = error or refusal(method, answer) or "done"
+            self.recovery = error if answer is None else refusal(method, answer) or "done"
         else:
             self._step_answered(number, method, answer, error, now)
         self.tick(now)
@@ -176,39 +245,37 @@ class Arm:
             self._late_until = now + self.settings.late  # it may have been taken all the same
         job = self._job
         if job is None or job.asked != number:
-            if moved:  # given up before it was answered: the stop must come behind it
+            if moved:  # given up before it was answered: the stop must come after it
                 self._begin_stop(now)
             return
         job.asked = None
-        reason = f"{method}: {error}" if answer is None else refusal(method, answer)
-        if reason:
-            self._fail(reason, now, moving=moved and answer is None)
+        if answer is None:
+            self._fail(f"{method}: {error}", now, moving=moved)
+        elif reason := refusal(method, answer):
+            self._fail(reason, now)
         else:
             self._step_taken(job, method, answer, now)
 
     def _step_taken(self, job: _Job, method: str, answer: Mapping[str, Any], now: float) -> None:
-        step = job.steps[0]
         if method in MOVES:
             job.accepted, job.seen_moving, job.still = now, False, 0
-        elif method == "inverse_kin":
-            try:
-                joints = numbers(answer["jpos"])
-            except (KeyError, Nonsense) as fault:
-                self._fail(f"inverse_kin: {fault}", now)
+            return
+        match job.steps.pop(0):
+            case MoveTo():
+                try:
+                    job.steps.insert(0, JointMove(numbers(answer["jpos"])))
+                except (KeyError, Nonsense) as fault:
+                    self._fail(f"inverse_kin: {fault}", now)
+                    return
+            case Sense(address, state, words):
+                signals = {int(s["address"]): int(s["state"]) for s in answer.get("signals", ())}
+                if signals.get(address) != int(state):
+                    self._fail(words, now)
+                    return
+            case Operate(wait=wait) if wait > 0:
+                job.until = now + wait
                 return
-            job.steps[0] = JointMove(joints)
-            self._send(job, now)
-        elif isinstance(step, Sense):
-            signals = {int(s["address"]): int(s["state"]) for s in answer.get("signals", ())}
-            if signals.get(step.address) != int(step.state):
-                self._fail(step.words, now)
-            else:
-                self._done(job, now)
-        elif isinstance(step, Operate) and step.wait > 0:
-            job.until = now + step.wait
-            job.steps.pop(0)
-        else:
-            self._done(job, now)
+        self._advance(job, now)
 
     # ---- looking -------------------------------------------------------------------------------
 
@@ -226,12 +293,12 @@ class Arm:
         if not self.busy and now >= self._late_until:
             self._look_due = now + LOOK_IDLE
         if self._stopping and self._stop_heard is not None and asked >= self._stop_heard:
-            if look.still and not self._move_open():
+            if look.still and not self._asked(*MOVES):
                 self._stopping = False
             else:
                 self._stop_heard = None  # it did not help: say it again
         job = self._job
-        if job is not None and job.steps is not None:
+        if job is not None and job.planned:
             self._watch(job, look, asked, now)
         elif not self._stopping and not look.still and now < self._late_until:
             self._begin_stop(now)  # a move that was given up has begun after all
@@ -244,11 +311,11 @@ class Arm:
         if job.target is None or job.asked is not None or asked < job.accepted:
             return
         job.seen_moving = job.seen_moving or not look.still
-        at_target = is_at(job.target, look)
         job.still = job.still + 1 if look.still else 0
-        if look.still and look.reached and at_target:
+        if look.still and look.reached and is_at(job.target, look):
             job.target = None
-            self._done(job, now)
+            job.steps.pop(0)
+            self._advance(job, now)
         elif job.seen_moving and job.still >= STILL_LOOKS:
             self._fail("the arm stands still, but not where it should", now, moving=True)
         elif not job.seen_moving and now > job.accepted + self.settings.start_timeout:
@@ -259,45 +326,36 @@ class Arm:
     # ---- steps ---------------------------------------------------------------------------------
 
     def _settle(self, job: _Job, now: float) -> None:
-        """Nothing begins before the arm is known to stand still, by a look from after now."""
+        """Nothing begins before a look from after ``begin`` shows that the arm stands still."""
+        look = self.look
         settled = not self._stopping and now >= self._late_until and self._look_asked >= job.begun
-        if settled and self.look.trouble:
-            self._fail(self.look.trouble, now)
-        elif settled and self.look.op_state == IDLE and self.look.still:
-            job.steps = list(job.plan(self.look))
-            self._send(job, now)
+        if settled and look and look.trouble:
+            self._fail(look.trouble, now)
+        elif settled and look and look.op_state == IDLE and look.still:
+            job.planned, job.steps = True, list(job.plan(look))
+            self._advance(job, now)
         elif now > job.begun + self.settings.settle_timeout:
             self._fail("the arm does not come to a standstill", now)
 
-    def _done(self, job: _Job, now: float) -> None:
-        """The first step is."""
-        job.steps.pop(0)
-        self._advance(job, now)
-
     def _advance(self, job: _Job, now: float) -> None:
-        if job.steps:
-            self._send(job, now)
-        else:
-            self._job, self.error = None, ""
-
-    def _send(self, job: _Job, now: float) -> None:
-        """Ask for what the next step needs."""
-        while job.steps and isinstance(job.steps[0], Then):
-            job.steps.pop(0).action()
+        """Ask for what the next step needs; after the last one the job is done."""
+        while job.steps and isinstance(step := job.steps[0], Then):
+            step.action()
+            job.steps.pop(0)
         if not job.steps:
-            self._advance(job, now)
+            self._job, self.error = None, ""
             return
         ratios = {"vel_ratio": self.settings.speed, "acc_ratio": self.settings.acceleration}
         match job.steps[0]:
-            case JointMove(joints) as step:
-                job.target = step
+            case JointMove(joints) as move:
+                job.target = move
                 job.asked = self._ask("movej", {"jtarget": list(joints), **ratios}, now)
-            case Line(pose) as step:
-                job.target = step
+            case Line(pose) as line:
+                job.target = line
                 job.asked = self._ask("movel", {"ttarget": list(pose), **ratios}, now)
             case MoveTo(pose):
-                given = {"tpos": list(pose), "init_jpos": list(self.look.joints)}
-                job.asked = self._ask("inverse_kin", given, now)
+                near = list(self.look.joints) if self.look else []
+                job.asked = self._ask("inverse_kin", {"tpos": list(pose), "init_jpos": near}, now)
             case Operate(method, arguments):
                 job.asked = self._ask(method, dict(arguments), now)
             case Sense():
@@ -316,26 +374,33 @@ class Arm:
         self._say_stop(now)
 
     def _say_stop(self, now: float) -> None:
-        if sum(method == "stop_motion" for method, _ in self._open.values()) < MAX_STOPS:
+        if self._asked("stop_motion") < MAX_STOPS:
             self._stop_again = now + STOP_AGAIN
             self._ask("stop_motion", {"stop_category": self.settings.stop_category}, now)
 
     def _stop_answered(self, answer: Mapping[str, Any] | None, asked: float, now: float) -> None:
         """One said before a move was answered may have overtaken it, and does not count; a refused
         one does where the controller is in trouble, and moves nothing."""
-        if answer is None or self._move_open() or asked < self._move_answered:
+        if answer is None or self._asked(*MOVES) or asked < self._move_answered:
             return
         if not refusal("stop_motion", answer) or (self.look and self.look.trouble):
             self._stop_heard = now
 
-    def _move_open(self) -> bool:
-        return any(method in MOVES for method, _ in self._open.values())
-
-    def _is_open(self, wanted: str) -> bool:
-        return any(method == wanted for method, _ in self._open.values())
+    def _asked(self, *methods: str) -> int:
+        """How many requests of these methods are not answered yet."""
+        return sum(method in methods for method, _ in self._open.values())
 
     def _ask(self, method: str, arguments: Mapping[str, Any], now: float) -> int:
         self._number += 1
         self._open[self._number] = (method, now)
         self.requests.append(Request(self._number, method, arguments))
         return self._number
+
+
+def is_at(target: JointMove | Line, look: Look) -> bool:
+    """Whether the arm stands where the move leads."""
+    if isinstance(target, JointMove):
+        pairs = zip(target.joints, look.joints, strict=True)
+        return max(abs(a - b) for a, b in pairs) <= ANGLE
+    pairs = zip(target.tool[:3], look.tool[:3], strict=True)
+    return sum((a - b) ** 2 for a, b in pairs) ** 0.5 <= DISTANCE

@@ -6,7 +6,7 @@ them; x ahead, y left, z up from the arm's base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from robot_adapters.adapter import AdapterError
-from robot_adapters.perception import plain_name
+from robot_adapters.perception import Point, plain_name
 from timely_llm.validation.names import hint
 from timely_llm.validation.reader import (
     NOT_IN_FILE,
@@ -32,8 +32,6 @@ from timely_llm.validation.reader import (
     whole,
 )
 
-Six = tuple[float, float, float, float, float, float]
-Point = tuple[float, float, float]
 Call = tuple[str, Mapping[str, Any]]
 """A method of the SDK and its arguments."""
 
@@ -280,7 +278,12 @@ class Cell(Entry):
         for thing in self.objects:
             yield replace(thing, position=self.where.get(thing.name, thing.position))
 
+    def __getitem__(self, name: str) -> Object:
+        """The object of exactly this name."""
+        return next(thing for thing in self if thing.name == name)
+
     def find(self, query: str) -> Object | None:
+        """The first object that answers to the name."""
         return next((thing for thing in self if thing.is_called(query)), None)
 
     def pose(self, query: str) -> NamedPose | None:
@@ -296,12 +299,10 @@ class Cell(Entry):
 
     def support(self, x: float, y: float, without: str = "") -> float:
         """mm: the top of the highest thing under the spot; 0 is the base's height."""
-        return max(
-            (thing.top for thing in self if thing.name != without and thing.covers(x, y)),
-            default=0.0,
-        )
+        tops = (thing.top for thing in self if thing.name != without and thing.covers(x, y))
+        return max(tops, default=0.0)
 
-    def outside(self, point: Point) -> str:
+    def outside(self, point: Sequence[float]) -> str:
         """Why the gripper must not be there, or empty."""
         for axis, value, (low, high) in zip("xyz", point, self.workspace, strict=True):
             if not low - 1e-6 <= value <= high + 1e-6:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import grpc
 from neuromeka import IndyDCP3, indydcp3
 
-from robot_adapters.indy7.steps import Request
+from robot_adapters.indy7.answers import RECOVERABLE
+from robot_adapters.indy7.arm import Answer, Request
 
 THREADS = 8  # calls on their way at once
 _OPTIONS = (
@@ -23,7 +24,6 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.use_local_subchannel_pool", 1),
 )
-_IN_VIOLATION = (2, 3, 4, 8, 9)  # operation states that there are words for
 _PARTS = {
     "boot": ("BootStub", "BOOT_SOCKET_PORT"),
     "control": ("ControlStub", "CONTROL_SOCKET_PORT"),
@@ -59,14 +59,6 @@ class Deadline(grpc.UnaryUnaryClientInterceptor):
             getattr(details, "wait_for_ready", None), getattr(details, "compression", None),
         )  # fmt: skip
         return continuation(given, request)
-
-
-class Answer(NamedTuple):
-    """What came of a request: the SDK's answer, or None and an error in words."""
-
-    number: int
-    answer: Mapping[str, Any] | None
-    error: str
 
 
 class IndyLink:
@@ -130,7 +122,7 @@ class IndyLink:
         if method != "look":
             return getattr(self.sdk, method)(**arguments)
         robot = self.sdk.get_robot_data()
-        bad = int(robot.get("op_state", 0)) in _IN_VIOLATION
+        bad = int(robot.get("op_state", 0)) in RECOVERABLE
         violation = self.sdk.get_violation_data() if bad else {}
         return {"robot": robot, "motion": self.sdk.get_motion_data(), "violation": violation}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from robot_adapters.adapter import AdapterError, AdapterParameter, Progress
+from robot_adapters.adapter import Adapter, AdapterError, AdapterParameter, Progress
 from robot_adapters.perception import Pose
 from robot_adapters.simulated.bodies import Arm, Body, Drone, Move, Refusal
 from robot_adapters.simulated.world import World
@@ -54,9 +54,9 @@ class _Call:
         return self.legs[-1][2]
 
 
-class SimulatedAdapter:
-    """A drone (or any robot that moves about) or an arm, by its skills. ``Adapter`` in ``base.py``
-    documents the methods."""
+class SimulatedAdapter(Adapter):
+    """A drone (or any robot that moves about) or an arm, by its skills. ``Adapter`` documents the
+    methods."""
 
     PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = (
         AdapterParameter(
@@ -171,12 +171,8 @@ class SimulatedAdapter:
         state = "busy" if self._call else "landed" if self._landed else "idle"
         if self._hold and not self._landed:
             state = "without planner: hovers, then lands"
-        holds = getattr(self.body, "holds", None)
         facts = {"state": state, "pose": str(self.body.pose)}
-        return facts | ({"holds": holds} if holds else {})
-
-    def close(self, now: float) -> None:
-        self.halt(now)
+        return facts | ({"holds": self.body.holds} if self.body.holds else {})
 
     def _move(self, call: SkillCall) -> Move:
         """What the call does; ``Refusal`` if it cannot. Changes nothing."""

@@ -1,7 +1,7 @@
 """Simulated bodies: what a skill does to a drone or an arm in a ``World``, and what it finds out.
 
-Pure; no time here: a ``Move`` says where a call leads and what it yields, ``simulated.py`` how long
-it takes. Skills are told by their long names. Lengths are m, angles degrees (``world.py``).
+Pure; no time here: a ``Move`` says where a call leads and what it yields, ``adapter.py`` how long
+it takes. Skills are told apart by their long names. Lengths are m, angles degrees (``world.py``).
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
-from robot_adapters.perception import Pose
-from robot_adapters.simulated.world import Camera, Sight, Thing, World, first_hit, scene
+from robot_adapters.perception import SIGHTS, Pose, Sighting, reading, scene, seen
+from robot_adapters.simulated.world import Camera, Thing, World, first_hit
 from timely_llm.language.skills import SkillSet, Value
 
 Fence = tuple[tuple[float, float], ...]
@@ -39,10 +40,12 @@ class Move:
 
 
 class Body(Protocol):
-    """``pose`` is the body's own; only the simulation that moves it sets it."""
+    """``pose`` is the body's own; only the simulation that moves it sets it. ``lands``: left alone,
+    it comes down. ``holds`` is the name of what it has picked up."""
 
     pose: Pose
-    lands: bool  # left alone, it comes down
+    lands: bool
+    holds: str | None
 
     def move(self, action: str, values: Sequence[Value]) -> Move | None:
         """What the skill with long name ``action`` does; None: nothing that a body could know.
@@ -55,6 +58,8 @@ class Body(Protocol):
 class Drone:
     """Flies level, looks where its nose points. ``fence`` is relative to where it started."""
 
+    holds: str | None = None
+
     def __init__(self, world: World, start: Pose, skills: SkillSet) -> None:
         self.world, self.pose = world, start
         self.lands = "move_up" in skills or "move_down" in skills
@@ -64,51 +69,42 @@ class Drone:
 
     def move(self, action: str, values: Sequence[Value]) -> Move | None:
         if action in _SHIFTS:
-            return Move(self._within(self._shifted(*_SHIFTS[action], values[0] / 100)))
+            way = (float(values[0]) / 100 * share for share in _SHIFTS[action])
+            return Move(self._within(self.pose.moved(*way)))
         if action in _TURNS:
-            return Move(replace(self.pose, yaw=self.pose.yaw + _TURNS[action] * values[0]))
-        if action in _SIGHTS:
-            return Move(self.pose, _SIGHTS[action](self._in_view(str(values[0]))))
+            return Move(self.pose.moved(0.0, 0.0, turn=_TURNS[action] * float(values[0])))
+        if not values:
+            return None
+        text = str(values[0])
+        if action in SIGHTS:
+            return Move(self.pose, reading(action, self._in_view(text)))
         match action:
             case "goto":
-                return Move(self._within(self._beside(self._in_view(str(values[0])).thing)))
+                return Move(self._within(self._beside(self.world[self._in_view(text).name])))
             case "scan":
-                return self._scan(lambda thing: thing.is_called(str(values[0])), named=False)
+                return self._scan(lambda sighting: sighting.is_called(text), named=False)
             case "scan_abstract":
-                return self._scan(lambda thing: thing.fits(str(values[0])), named=True)
+                return self._scan(lambda sighting: self._fits(sighting, text), named=True)
             case "is_visible":
-                return Move(self.pose, bool(self._seen(str(values[0]))))
+                return Move(self.pose, seen(self._sightings(self.pose), text) is not None)
             case "probe":
-                return Move(self.pose, self._answer(str(values[0])))
+                fitting = (s.name for s in self._sightings(self.pose) if self._fits(s, text))
+                return Move(self.pose, next(fitting, "False"))
         return None
 
     def observe(self) -> str:
-        return scene(self._sights(self.pose))
+        return scene(self._sightings(self.pose))
 
-    def _sights(self, pose: Pose) -> list[Sight]:
-        sights = (self._camera.see(pose.point, pose.yaw, thing) for thing in self.world)
-        return [s for s in sights if s and not self.world.hidden(pose.point, s.thing)]
+    def _sightings(self, pose: Pose) -> list[Sighting]:
+        return self._camera.sightings(self.world, pose)
 
-    def _seen(self, name: str) -> list[Sight]:
-        """Nearest first."""
-        sights = [sight for sight in self._sights(self.pose) if sight.thing.is_called(name)]
-        return sorted(sights, key=lambda sight: (sight.distance, sight.thing.name))
-
-    def _in_view(self, name: str) -> Sight:
-        if sights := self._seen(name):
-            return sights[0]
+    def _in_view(self, name: str) -> Sighting:
+        if sighting := seen(self._sightings(self.pose), name):
+            return sighting
         raise Refusal(f"{name!r} is not in view")
 
-    def _answer(self, question: str) -> str:
-        found = [sight.thing for sight in self._sights(self.pose) if sight.thing.fits(question)]
-        return found[0].name if found else "False"
-
-    def _shifted(self, ahead: float, left: float, up: float, distance: float) -> Pose:
-        angle = math.radians(self.pose.yaw)
-        dx = distance * (ahead * math.cos(angle) - left * math.sin(angle))
-        dy = distance * (ahead * math.sin(angle) + left * math.cos(angle))
-        x, y, z = self.pose.point
-        return replace(self.pose, x=x + dx, y=y + dy, z=z + up * distance)
+    def _fits(self, sighting: Sighting, question: str) -> bool:
+        return self.world[sighting.name].fits(question)
 
     def _beside(self, thing: Thing) -> Pose:
         """Facing the thing, at least ``STANDOFF`` away from it and from whatever stands before it,
@@ -125,13 +121,12 @@ class Drone:
         turn = _short_way(math.degrees(math.atan2(dy, dx)) - self.pose.yaw)
         return Pose(x + way * dx, y + way * dy, z, self.pose.yaw + turn)
 
-    def _scan(self, wanted: Callable[[Thing], bool], named: bool) -> Move:
+    def _scan(self, wanted: Callable[[Sighting], bool], named: bool) -> Move:
         """Turn by steps until something wanted is seen; once around if nothing is."""
         for step in range(8):
             pose = replace(self.pose, yaw=self.pose.yaw + step * SCAN_STEP)
-            found = [sight for sight in self._sights(pose) if wanted(sight.thing)]
-            if found:
-                return Move(pose, found[0].thing.name if named else True)
+            if found := next(filter(wanted, self._sightings(pose)), None):
+                return Move(pose, found.name if named else True)
         return Move(replace(self.pose, yaw=self.pose.yaw + 360), False)
 
     def _within(self, pose: Pose) -> Pose:
@@ -154,14 +149,6 @@ _SHIFTS = {
     "move_down": (0, 0, -1),
 }
 _TURNS = {"turn_cw": -1, "turn_ccw": 1}
-#: What a drone reads off the thing that it sees.
-_SIGHTS: dict[str, Callable[[Sight], Value]] = {
-    "object_x": lambda sight: round(sight.x, 2),
-    "object_y": lambda sight: round(sight.y, 2),
-    "object_width": lambda sight: round(sight.width, 2),
-    "object_height": lambda sight: round(sight.height, 2),
-    "object_dis": lambda sight: round(100 * sight.distance),
-}
 
 
 def _absolute(fence: Fence | None, start: Pose) -> Fence | None:
@@ -203,23 +190,24 @@ class Arm:
                 if self.holds is not None:
                     raise Refusal(f"the gripper holds {self.holds!r} already")
                 thing = self._reachable(str(values[0]))
-                return Move(self._above(thing), arrive=lambda: self._grip(thing.name))
+                return Move(self._above(thing), arrive=partial(self._grip, thing.name))
             case "drop":
                 if self.holds is None:
                     raise Refusal("the gripper holds nothing")
-                return Move(self.pose, arrive=self._release)
+                return Move(self.pose, arrive=partial(self._release, self.holds))
         return None
 
     def observe(self) -> str:
         """From above: x from the right to the left of the base, y from far to near."""
         span = 2 * self._view
-        sights = []
+        sightings = []
         for thing in self._in_view():
             ahead, left = self._from_base(thing)
             x, y = 0.5 - left / span, 0.5 - ahead / span
             width, height = thing.size[1] / span, thing.size[0] / span
-            sights.append(Sight(thing, x, y, width, height, math.hypot(ahead, left)))
-        return scene(sights)
+            distance = math.hypot(ahead, left)
+            sightings.append(Sighting(thing.name, x, y, width, height, distance))
+        return scene(sightings)
 
     def _from_base(self, thing: Thing) -> tuple[float, float]:
         """How far ahead of the base and left of it, in m."""
@@ -253,8 +241,8 @@ class Arm:
     def _grip(self, name: str) -> None:
         self.holds = name
 
-    def _release(self) -> None:
+    def _release(self, name: str) -> None:
         """What was held comes to rest on whatever lies under the gripper."""
-        name, self.holds = self.holds, None
+        self.holds = None
         x, y, _ = self.pose.point
         self.world.move(name, (x, y, self.world.support(x, y, without=name)))

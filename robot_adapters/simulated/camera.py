@@ -12,7 +12,7 @@ from robot_adapters.adapter import AdapterError
 from robot_adapters.perception import Pose, Sighting, View
 from robot_adapters.simulated.adapter import world_file
 from robot_adapters.simulated.bodies import TELLO_CAMERA
-from robot_adapters.simulated.world import Sight, World
+from robot_adapters.simulated.world import World
 from timely_llm.validation.names import hint
 
 _KEYS = ("world", "x", "y", "yaw")
@@ -30,28 +30,17 @@ class SimulatedCamera:
         self.pictures: list[Sequence[Sighting]] = []
 
     def look(self, view: View) -> Sequence[Sighting]:
-        return [
-            Sighting(s.thing.name, s.x, s.y, s.width, s.height, s.distance, s.thing.aliases)
-            for s in self._sights(view)
-        ]
+        """What is in view of the drone where it believes to be."""
+        return TELLO_CAMERA.sightings(self.world, self.start.moved(*view.pose.values))
 
     def answer(self, question: str, view: View) -> str:
-        fitting = [sight.thing.name for sight in self._sights(view) if sight.thing.fits(question)]
-        return fitting[0] if fitting else "False"
+        """The name of a thing in view that fits the question, or ``False``."""
+        names = (sighting.name for sighting in self.look(view))
+        return next((name for name in names if self.world[name].fits(question)), "False")
 
     def picture(self, view: View) -> None:
+        """Keep what is in view in ``pictures``."""
         self.pictures.append(self.look(view))
-
-    def _sights(self, view: View) -> list[Sight]:
-        pose = self._in_world(view.pose)
-        sights = (TELLO_CAMERA.see(pose.point, pose.yaw, thing) for thing in self.world)
-        return [s for s in sights if s and not self.world.hidden(pose.point, s.thing)]
-
-    def _in_world(self, pose: Pose) -> Pose:
-        angle = math.radians(self.start.yaw)
-        x = self.start.x + pose.x * math.cos(angle) - pose.y * math.sin(angle)
-        y = self.start.y + pose.x * math.sin(angle) + pose.y * math.cos(angle)
-        return Pose(x, y, pose.z, self.start.yaw + pose.yaw)
 
 
 def _read(config: str) -> dict[str, str]:

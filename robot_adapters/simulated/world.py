@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import PlainValidator
 
 from robot_adapters.adapter import AdapterError
-from robot_adapters.perception import Point, plain_name
+from robot_adapters.perception import Point, Pose, Sighting, plain_name
 from timely_llm.validation.reader import (
     Entry,
     Fault,
@@ -87,29 +87,6 @@ class Thing(Entry):
         """(low, high) along x, y, z."""
         (x, y, z), (dx, dy, dz) = self.position, self.size
         return ((x - dx / 2, x + dx / 2), (y - dy / 2, y + dy / 2), (z, z + dz))
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """What a camera has of a thing: centre, width and height as shares of the picture (0 left and
-    top), and the distance in m."""
-
-    thing: Thing
-    x: float
-    y: float
-    width: float
-    height: float
-    distance: float
-
-    def __str__(self) -> str:
-        name = self.thing.name.replace(" ", "_")
-        numbers = {"x": self.x, "y": self.y, "width": self.width, "height": self.height}
-        return f"{name} {' '.join(f'{key}:{value:.2g}' for key, value in numbers.items())}"
-
-
-def scene(sights: Iterable[Sight]) -> str:
-    """The scene as prompts have it: ``[cat x:0.48 y:0.5 width:0.1 height:0.2, ...]``."""
-    return f"[{', '.join(map(str, sights))}]"
 
 
 class World:
@@ -199,7 +176,7 @@ class Camera:
     vertical: float
     reach: float
 
-    def see(self, eye: Point, yaw: float, thing: Thing) -> Sight | None:
+    def see(self, eye: Point, yaw: float, thing: Thing) -> Sighting | None:
         """The thing as seen looking level along ``yaw``; None: its centre is out of the picture.
         What stands between is not looked at here."""
         dx, dy, dz = (c - e for c, e in zip(thing.center, eye, strict=True))
@@ -215,5 +192,10 @@ class Camera:
         if not (0 <= x <= 1 and 0 <= y <= 1):
             return None
         across = abs(thing.size[0] * math.sin(angle)) + abs(thing.size[1] * math.cos(angle))
-        width, height = across / (2 * half_x), thing.size[2] / (2 * half_y)
-        return Sight(thing, x, y, min(1.0, width), min(1.0, height), distance)
+        width, height = min(1.0, across / (2 * half_x)), min(1.0, thing.size[2] / (2 * half_y))
+        return Sighting(thing.name, x, y, width, height, distance, thing.aliases)
+
+    def sightings(self, world: World, pose: Pose) -> list[Sighting]:
+        """What is seen of the world from there, in the order of its file."""
+        views = [(thing, self.see(pose.point, pose.yaw, thing)) for thing in world]
+        return [view for thing, view in views if view and not world.hidden(pose.point, thing)]

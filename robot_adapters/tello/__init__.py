@@ -1,1 +1,1 @@
-"""Ryze Tello drones on djitellopy, and a simulated one that speaks the same protocol (``sim*``)."""
+"""Ryze Tello drones on djitellopy, and a simulated drone that speaks the same protocol."""

@@ -45,7 +45,7 @@ class _Call:
 
 
 class TelloAdapter(Adapter):
-    """``robot_adapters/adapter.py`` documents the methods."""
+    """``Adapter`` documents the methods."""
 
     PARAMETERS: ClassVar[tuple[AdapterParameter, ...]] = (
         AdapterParameter("host", "192.168.10.1", "address of the drone"),

@@ -88,6 +88,12 @@ class Flight:
         self._wake.set()
         return job
 
+    @property
+    def busy(self) -> bool:
+        """Whether a job is in progress or next."""
+        with self._lock:
+            return self._current is not None or bool(self._waiting)
+
     def halt(self) -> None:
         """Give up all jobs and tell the drone to stop; the thread sees to it that it does."""
         with self._lock:
@@ -114,9 +120,7 @@ class Flight:
     def observe(self) -> None:
         """Learn pose and flight from the drone's state, unless a job is in progress."""
         state, silence = self.link.state(), self.link.silence()
-        with self._lock:
-            busy = self._current is not None or bool(self._waiting)
-        if not state or silence is None or silence >= QUICK or busy:
+        if not state or silence is None or silence >= QUICK or self.busy:
             return
         if time.monotonic() - silence > self._moved_at + SETTLED:
             self._learn(state)

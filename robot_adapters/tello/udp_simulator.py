@@ -46,7 +46,7 @@ class TelloSimulator:
         self,
         drones: Sequence[tuple[str, int, SimTello]],
         factor: float = 1.0,
-        tell: Callable[[tuple[str, int], float, str, str], None] | None = None,
+        tell: Callable[[str, float, str, str], None] | None = None,
     ) -> None:
         self.factor = factor
         self._tell = tell
@@ -130,7 +130,7 @@ class TelloSimulator:
             self._send(endpoint, state, (endpoint.pilot, drone.state_port))
         if self._tell is not None:
             while drone.log:
-                self._tell(endpoint.address, *drone.log.popleft())
+                self._tell(endpoint.address[0], *drone.log.popleft())
 
     @staticmethod
     def _send(endpoint: Endpoint, text: str, to: tuple[str, int] | None) -> None:

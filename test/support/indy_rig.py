@@ -14,9 +14,9 @@ from typing import Any
 from robot_adapters.adapter import make_adapter
 from robot_adapters.executor.executor import RobotExecutor, Timing
 from robot_adapters.indy7.cell import load_cell
-from robot_adapters.indy7.sim import SimIndy
-from robot_adapters.indy7.sim_arm import tool
-from robot_adapters.indy7.simulator import IndySimulator
+from robot_adapters.indy7.grpc_simulator import IndySimulator
+from robot_adapters.indy7.kinematics import tool
+from robot_adapters.indy7.simulated_controller import SimIndy
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import ipaddress
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from timely_llm.cli.faults import inject
+from timely_llm.cli.simulators import Host, SpeedUp, hosts, inject, tell
 
 
 def sim_indy(
     count: Annotated[int, typer.Option(min=1, max=20, help="arms, each at its own address")] = 1,
-    host: Annotated[
-        str, typer.Option(help="address of the first; the others count up")
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     cell: Annotated[
         str, typer.Option(help="cell that each stands in: a name (config/cells), or a file")
     ] = "indy_sim",
-    speed_up: Annotated[
-        float, typer.Option(min=0.1, max=100, help="their time runs so much faster")
-    ] = 1.0,
+    speed_up: SpeedUp = 1.0,
     tidy: Annotated[
         float,
         typer.Option(min=0, help="after so many s without a client, things are put back; 0: never"),
@@ -40,28 +36,21 @@ def sim_indy(
     """
     from robot_adapters.adapter import AdapterError
     from robot_adapters.indy7.adapter import find_cell
-    from robot_adapters.indy7.sim import SimIndy
-    from robot_adapters.indy7.sim_faults import parse_fault
+    from robot_adapters.indy7.simulated_controller import KINDS, SimIndy
 
     try:
-        from robot_adapters.indy7.simulator import IndySimulator
+        from robot_adapters.indy7.grpc_simulator import IndySimulator
     except ImportError as error:
         raise typer.BadParameter(
             f"needs the package neuromeka, in an environment of its own (`make indy`): {error}",
             param_hint="sim-indy",
         ) from error
     try:
-        first = ipaddress.IPv4Address(host)
-        arms = {str(first + i): SimIndy(find_cell(cell), tidy=tidy) for i in range(count)}
-    except (ValueError, AdapterError) as error:
-        hint = "--cell" if isinstance(error, AdapterError) else "--host"
-        raise typer.BadParameter(str(error), param_hint=hint) from error
-    inject(arms, fault or [], parse_fault, "arm")
-
-    def tell(address: str, at: float, mark: str, text: str) -> None:
-        if verbose or mark == "*":
-            print(f"{address} {at:9.3f} s {mark} {text}", flush=True)
+        arms = {address: SimIndy(find_cell(cell), tidy=tidy) for address in hosts(host, count)}
+    except AdapterError as error:
+        raise typer.BadParameter(str(error), param_hint="--cell") from error
+    inject(arms, fault or [], KINDS, "arm")
 
     with IndySimulator(list(arms.items()), speed_up) as simulator:
         print(f"simulated Indy7 arms: {', '.join(arms)}, ports 20001 to 20004", flush=True)
-        simulator.run(tell)
+        simulator.run(partial(tell, verbose))

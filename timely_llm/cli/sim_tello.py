@@ -1,24 +1,20 @@
-"""``timely-llm sim-...``: simulated robots that speak the protocols of real ones."""
+"""``timely-llm sim-tello``: simulated drones that speak the protocol of real ones."""
 
 from __future__ import annotations
 
-import ipaddress
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from timely_llm.cli.faults import inject
+from timely_llm.cli.simulators import Host, SpeedUp, hosts, inject, tell
 
 
 def sim_tello(
     count: Annotated[int, typer.Option(min=1, max=100, help="drones, each at its own address")] = 1,
-    host: Annotated[
-        str, typer.Option(help="address of the first; the others count up")
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="command port of each")] = 8889,
-    speed_up: Annotated[
-        float, typer.Option(min=0.1, max=100, help="their time runs so much faster")
-    ] = 1.0,
+    speed_up: SpeedUp = 1.0,
     seed: Annotated[int, typer.Option(help="of noise; each drone adds its number")] = 0,
     noise: Annotated[float, typer.Option(min=0, max=10, help="scale of noise; 0: none")] = 1.0,
     battery: Annotated[float, typer.Option(min=0, max=100, help="charge at the start, %")] = 100.0,
@@ -35,22 +31,14 @@ def sim_tello(
 
     Commands come to port 8889 of each address, the state goes to port 8890 of who sent "command".
     """
-    from robot_adapters.simulated.faults import parse_fault
     from robot_adapters.tello.simulated_drone import KINDS, SimTello
     from robot_adapters.tello.udp_simulator import TelloSimulator
 
-    try:
-        first = ipaddress.IPv4Address(host)
-        drones = {str(first + i): SimTello(seed + i, battery, noise) for i in range(count)}
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--host") from error
-    inject(drones, fault or [], lambda text: parse_fault(text, KINDS), "drone")
-
-    def tell(address: tuple[str, int], at: float, mark: str, text: str) -> None:
-        if verbose or mark == "*":
-            print(f"{address[0]} {at:9.3f} s {mark} {text}", flush=True)
+    addresses = enumerate(hosts(host, count))
+    drones = {address: SimTello(seed + i, battery, noise) for i, address in addresses}
+    inject(drones, fault or [], KINDS, "drone")
 
     places = [(address, port, drone) for address, drone in drones.items()]
-    with TelloSimulator(places, speed_up, tell) as simulator:
+    with TelloSimulator(places, speed_up, partial(tell, verbose)) as simulator:
         print(f"simulated Tellos: {', '.join(drones)}, port {port}", flush=True)
         simulator.run()

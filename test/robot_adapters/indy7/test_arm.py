@@ -4,9 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_adapters.indy7.arm import LOOK_BUSY, LOOK_IDLE, STOP_AGAIN, Arm
-from robot_adapters.indy7.steps import JointMove, Line, MoveTo, Operate, Sense, Settings, Then
-from robot_adapters.indy7.words import Nonsense, look_of, numbers, refusal
+from robot_adapters.indy7.answers import Nonsense, look_of, numbers, refusal
+from robot_adapters.indy7.arm import (
+    LOOK_BUSY,
+    LOOK_IDLE,
+    STOP_AGAIN,
+    Arm,
+    JointMove,
+    Line,
+    MoveTo,
+    Operate,
+    Sense,
+    Settings,
+    Then,
+)
 
 HOME, THERE = (0.0,) * 6, (10.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 OK = {"code": "0", "msg": ""}

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from robot_adapters.adapter import AdapterError
+from robot_adapters.indy7.arm_skills import ArmSkills
 from robot_adapters.indy7.cell import load_cell, read_cell
-from robot_adapters.indy7.sim_arm import HOME, joint_way, joints_for, straight_way, tool
-from robot_adapters.indy7.skills import Skills
+from robot_adapters.indy7.kinematics import HOME, joint_way, joints_for, straight_way, tool
 from timely_llm.paths import share
 from timely_llm.simulation.workloads.tasks import published
 from timely_llm.validation.reader import FileError
@@ -136,7 +136,7 @@ def test_the_bundled_cell_has_what_the_published_arm_tasks_name():
 
 @pytest.mark.parametrize("thing", CELL.objects, ids=lambda thing: thing.name)
 def test_the_simulated_arm_reaches_all_of_the_bundled_cell(thing):
-    above = Skills(CELL)._above(thing)
+    above = ArmSkills(CELL)._above(thing)
     level = (*above[:2], max(above[2], CELL.travel_height), *above[3:])
     down = (*above[:2], thing.position[2] + thing.grip, *above[3:])
     high, low, bottom = (joints_for(pose, HOME) for pose in (level, above, down))

@@ -16,8 +16,8 @@ from fake_planner import FAST, FakePlanner  # noqa: E402
 from nodes import Process  # noqa: E402
 
 from robot_adapters.indy7.cell import load_cell  # noqa: E402
-from robot_adapters.indy7.sim import SimIndy  # noqa: E402
-from robot_adapters.indy7.simulator import IndySimulator  # noqa: E402
+from robot_adapters.indy7.grpc_simulator import IndySimulator  # noqa: E402
+from robot_adapters.indy7.simulated_controller import SimIndy  # noqa: E402
 from timely_llm.cli.local_fleet import claim_domain  # noqa: E402
 from timely_llm.paths import share  # noqa: E402
 from timely_llm.protocols.messages import ExecutionState as State  # noqa: E402

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_adapters.adapter import AdapterError
-from robot_adapters.perception import plain_name
-from robot_adapters.simulated.world import Camera, Sight, Thing, World, first_hit, scene
+from robot_adapters.perception import Sighting, plain_name, scene
+from robot_adapters.simulated.world import Camera, Thing, World, first_hit
 from timely_llm.paths import share
 
 CAMERA = Camera(horizontal=90, vertical=60, reach=10)
@@ -116,8 +116,8 @@ def test_things_are_moved_and_rest_on_each_other() -> None:
 
 def test_the_scene_is_written_as_prompts_have_it() -> None:
     sights = [
-        Sight(thing("aerial robot", 0, 0), 0.476, 0.51, 0.2, 0.4, 1.0),
-        Sight(thing("cat", 0, 0), 1.0, 0.0, 0.05, 0.5, 1.0),
+        Sighting("aerial robot", 0.476, 0.51, 0.2, 0.4, 1.0),
+        Sighting("cat", 1.0, 0.0, 0.05, 0.5, 1.0),
     ]
     assert scene(sights[:1]) == "[aerial_robot x:0.48 y:0.51 width:0.2 height:0.4]"
     assert scene(sights).endswith(", cat x:1 y:0 width:0.05 height:0.5]")

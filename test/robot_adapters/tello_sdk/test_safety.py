@@ -35,7 +35,7 @@ def test_where_a_motion_was_given_up_counts_as_anywhere_on_its_way(rig: Rig) -> 
     rig.until(lambda: rig.count("forward"), "the motion")
     rig.robot.on_stop(rig.now())
     rig.robot.on_rearm(rig.now())
-    rig.until(lambda: rig.adapter.flight.job() is None, "the end of it")
+    rig.until(lambda: not rig.adapter.flight.busy, "the end of it")
     assert "give or take 2.50 m" in rig.adapter.diagnostics()["pose"]
     assert rig.fly("mf(500)").error.startswith("mf: x would be 7.50 m (give or take 2.75)")
 

@@ -1,8 +1,8 @@
 """A simulated Indy7 controller: what it makes of the calls of its clients. Pure.
 
-Time comes in as ``now`` in s. ``simulator.py`` serves it by gRPC. As on the controller, a
-move is only queued by its call, and begins a little later; until then the motion data are those of
-the last one. Operation states are numbered as the controller's.
+Time comes in as ``now`` in s. ``grpc_simulator.py`` serves it by gRPC. As on the controller, a
+move's call only queues the move, which begins a little later; until then the motion data are those
+of the last one. Operation states are numbered as the controller's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robot_adapters.indy7.cell import Cell, Object
-from robot_adapters.indy7.sim_arm import (
+from robot_adapters.indy7.kinematics import (
     HOME,
     Joints,
     Unreachable,
@@ -25,7 +25,7 @@ from robot_adapters.indy7.sim_arm import (
     tool,
     within_limits,
 )
-from robot_adapters.indy7.sim_faults import Fault, FaultError, parse_fault
+from robot_adapters.simulated.faults import Fault, FaultError, Kind, PendingFaults, parse_fault
 
 VIOLATE, IDLE, MOVING, COLLISION, STOP_AND_OFF = 2, 5, 6, 8, 9
 STATES = {VIOLATE: "VIOLATE", IDLE: "IDLE", MOVING: "MOVING", COLLISION: "COLLISION",
@@ -36,14 +36,30 @@ MAX_QUEUE = 100
 FINGERS = 20.0  # mm, how far off the gripper may close and still hold a thing
 OK, REFUSED = 0, -1
 
-Reply = tuple[int, str]
+KINDS = {
+    "hang": Kind("for S s calls are carried out, but not answered"),
+    "loss": Kind("for S s nothing gets through in either direction"),
+    "mute": Kind("the next N moves are carried out, but not answered", 1, 1000, 1),
+    "late": Kind("the next move reaches the arm S s late"),
+    "reject": Kind("the next move is refused", 1, 1, 1),
+    "drop": Kind("the next move is answered as taken, and never begun", 1, 1, 1),
+    "short": Kind("the next move ends half-way, without a word", 1, 1, 1),
+    "collision": Kind("in the middle of the next move the arm collides", 1, 1, 1),
+    "violation": Kind("in the middle of the next move a joint violates its limit", 1, 1, 1),
+    "deaf": Kind("the next N stops are neither carried out nor answered", 1, 1000, 1),
+    "output": Kind("the next call of the gripper is refused", 1, 1, 1),
+    "slip": Kind("the gripper holds nothing when it closes next", 1, 1, 1),
+}
+#: What a move that is cut short by a fault ends in; idle: without a word.
+_ENDS = {"collision": COLLISION, "violation": VIOLATE, "short": IDLE}
+
+Reply = tuple[int, str]  # code, words
 
 
 @dataclass(frozen=True, slots=True)
 class _Motion:
     """``ends`` early with ``trouble`` (VIOLATE, COLLISION, IDLE for no word), if there is some."""
 
-    number: int
     way: Way
     begins: float
     ends: float
@@ -51,6 +67,24 @@ class _Motion:
 
     def share(self, now: float) -> float:
         return (now - self.begins) / self.way.duration if self.way.duration else 1.0
+
+    def joints(self, now: float) -> Joints:
+        return self.way.at(self.share(now))
+
+
+@dataclass(frozen=True, slots=True)
+class _Braking:
+    """From ``here`` to ``there``, from ``begins`` to ``ends``."""
+
+    here: Joints
+    there: Joints
+    begins: float
+    ends: float
+    category: int
+
+    def joints(self, now: float) -> Joints:
+        share = min(1.0, (now - self.begins) / (self.ends - self.begins))
+        return tuple(a + (b - a) * share for a, b in zip(self.here, self.there, strict=True))
 
 
 class SimIndy:
@@ -68,15 +102,13 @@ class SimIndy:
         self.holds = ""
         self.outputs: dict[int, int] = {}
         self.log: deque[tuple[float, str, str]] = deque(maxlen=10_000)
-        self._home = self._joints = home
-        self._now = 0.0
+        self._joints = home
         self._current: _Motion | None = None
         self._queue: list[Way] = []
         self._moves = 0
         self._reached = True
-        self._stopping: tuple[Joints, Joints, float, float, int] | None = None
-        self._timed: list[Fault] = []  # still to come
-        self._waiting: list[Fault] = []  # each for the next call that it concerns
+        self._braking: _Braking | None = None
+        self.faults = PendingFaults()
         self._until = {"hang": -math.inf, "loss": -math.inf}
 
     # ---- calls ---------------------------------------------------------------------------------
@@ -96,17 +128,17 @@ class SimIndy:
         self.advance(now)
         words = ", ".join(f"{value:.4g}" for value in target)
         self.log.append((now, "<", f"{kind} {words}"))
-        if self.op_state not in (IDLE, MOVING) or self._stopping:
+        if self.op_state not in (IDLE, MOVING) or self._braking:
             return self._refuse(f"not ready to move: {STATES[self.state(now)]}", now)
         if len(self._queue) >= MAX_QUEUE:
             return self._refuse("the motion queue is full", now)
-        if self._take("reject"):
+        if self.faults.take("reject"):
             return self._refuse("invalid motion parameter", now)
         try:
             way = self._way(kind, target, speed, acceleration, time, relative)
         except Unreachable as reason:
             return self._refuse(f"inverse kinematics failed: {reason}", now)
-        if not self._take("drop"):
+        if not self.faults.take("drop"):
             self._queue.append(way)
             if self._current is None:
                 self._begin_next(now)
@@ -117,10 +149,9 @@ class SimIndy:
         self.log.append((now, "<", f"stop {category}"))
         self._queue.clear()
         if self._current is not None:
-            here = self._current.way.at(self._current.share(now))
             span = STOP_TIME[category]
-            there = self._current.way.at(self._current.share(now + span / 2))
-            self._stopping = (here, there, now, now + span, category)
+            here, there = self._current.joints(now), self._current.joints(now + span / 2)
+            self._braking = _Braking(here, there, now, now + span, category)
             self._current, self._reached = None, False
         elif category < 2 and self.op_state == IDLE:
             self.op_state = STOP_AND_OFF
@@ -139,15 +170,14 @@ class SimIndy:
         """An output, a tool or the gripper: ``method`` of the SDK."""
         self.advance(now)
         self.log.append((now, "<", f"{method} {list(arguments.values())}"))
-        if self._take("output"):
+        if self.faults.take("output"):
             return self._refuse("device error", now)
         if method == "set_do":
             self.outputs.update(arguments["do_signal_list"])
-        gripper = self.cell.gripper if self.cell else None
-        if gripper and (method, dict(arguments)) == (gripper.close[0], dict(gripper.close[1])):
-            self._grip(now)
-        elif gripper and (method, dict(arguments)) == (gripper.open[0], dict(gripper.open[1])):
-            self._release(now)
+        if self.cell and (method, arguments) == self.cell.gripper.close:
+            self._grip(self.cell, now)
+        elif self.cell and (method, arguments) == self.cell.gripper.open:
+            self._release(self.cell, now)
         elif method != "set_do":
             return self._refuse(f"{method}: unknown", now)
         return OK, ""
@@ -160,31 +190,31 @@ class SimIndy:
     # ---- what it tells -------------------------------------------------------------------------
 
     def joints(self, now: float) -> Joints:
+        """Where the joints are, in deg."""
         self.advance(now)
-        if self._stopping is not None:
-            here, there, begins, ends, _ = self._stopping
-            share = min(1.0, (now - begins) / (ends - begins))
-            return tuple(a + (b - a) * share for a, b in zip(here, there, strict=True))
-        return self._current.way.at(self._current.share(now)) if self._begun(now) else self._joints
+        motion = self._braking or self._moving(now)
+        return motion.joints(now) if motion else self._joints
 
     def motion(self, now: float) -> dict[str, Any]:
         """As ``get_motion_data`` has it."""
         self.advance(now)
-        moving, stopping = self._begun(now), self._stopping is not None
-        share = self._current.share(now) if moving else float(self._reached)
+        motion, braking = self._moving(now), self._braking is not None
+        moving = motion is not None
+        share = motion.share(now) if motion else float(self._reached)
         return {
-            "is_in_motion": moving or stopping,
+            "is_in_motion": moving or braking,
             "is_target_reached": self._reached and not moving,
-            "is_stopping": stopping,
-            "has_motion": moving or stopping,
+            "is_stopping": braking,
+            "has_motion": moving or braking,
             "motion_id": self._moves,
             "motion_queue_size": len(self._queue),
             "traj_progress": round(100 * share),
         }
 
     def state(self, now: float) -> int:
+        """The operation state."""
         self.advance(now)
-        moving = self._begun(now) or self._stopping is not None
+        moving = self._moving(now) or self._braking
         return MOVING if moving and self.op_state == IDLE else self.op_state
 
     # ---- faults --------------------------------------------------------------------------------
@@ -192,18 +222,17 @@ class SimIndy:
     def ask(self, text: str, now: float) -> Reply:
         """A fault, in so many s where it has a time: ``collision``, ``loss=2@5``."""
         try:
-            fault = parse_fault(text)
+            fault = parse_fault(text, KINDS)
         except FaultError as error:
             return REFUSED, str(error)
-        self.inject(replace(fault, at=now + fault.at if fault.at > 0 else 0.0), now)
+        self.inject(replace(fault, at=now + fault.at), now)
         return OK, ""
 
     def inject(self, fault: Fault, now: float) -> None:
+        """A fault begins, now or at its time."""
         self.advance(now)
-        if fault.at > now:
-            self._timed.append(fault)
-        else:
-            self._begin_fault(fault, now)
+        self.faults.schedule(fault, now)
+        self.advance(now)
 
     def lost(self, now: float) -> bool:
         """Nothing gets through."""
@@ -214,45 +243,32 @@ class SimIndy:
         """Calls are not answered."""
         return self.lost(now) or now < self._until["hang"]
 
-    def take(self, *kinds: str) -> Fault | None:
-        """For who serves it: the first fault of these kinds that waits; it waits no more."""
-        return self._take(*kinds)
-
     # ---- time ----------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
         """Let everything happen that happens until ``now``, in order."""
-        while True:
-            times = [fault.at for fault in self._timed]
-            times += [self._current.ends] if self._current else []
-            times += [self._stopping[3]] if self._stopping else []
-            at = min(times, default=math.inf)
-            if at > now:
-                break
+        while (at := min(self._times(), default=math.inf)) <= now:
             self._happen(at)
-        self._now = max(now, self._now)
 
-    def next_event(self) -> float | None:
-        times = [fault.at for fault in self._timed]
-        times += [self._current.ends] if self._current else []
-        return min(times, default=None)
+    def _times(self) -> list[float]:
+        """When something begins or ends by itself."""
+        motions = (self._current, self._braking)
+        return [*self.faults.times, *(motion.ends for motion in motions if motion)]
 
     def _happen(self, now: float) -> None:
-        due = [fault for fault in self._timed if fault.at <= now]
-        self._timed = [fault for fault in self._timed if fault.at > now]
-        for fault in due:
+        for fault in self.faults.due(now):
             self._begin_fault(fault, now)
-        if self._stopping is not None and self._stopping[3] <= now:
-            _, self._joints, _, _, category = self._stopping
-            self._stopping = None
-            if category < 2:
+        if self._braking is not None and self._braking.ends <= now:
+            self._joints = self._braking.there
+            if self._braking.category < 2:
                 self.op_state = STOP_AND_OFF
+            self._braking = None
             self._event(now, "stands still")
         elif self._current is not None and self._current.ends <= now:
             self._arrive(self._current, now)
 
     def _arrive(self, motion: _Motion, now: float) -> None:
-        self._joints, self._current = motion.way.at(motion.share(now)), None
+        self._joints, self._current = motion.joints(now), None
         self._reached = not motion.trouble
         if motion.trouble in (VIOLATE, COLLISION):
             self.op_state = motion.trouble
@@ -267,16 +283,14 @@ class SimIndy:
 
     def _begin_next(self, now: float) -> None:
         way, begins = self._queue.pop(0), now + QUEUE_DELAY
-        trouble = self._take("collision", "violation", "short")
-        kinds = {"collision": COLLISION, "violation": VIOLATE, "short": IDLE}
-        length = way.duration / 2 if trouble else way.duration
+        fault = self.faults.take(*_ENDS)
+        ends = begins + (way.duration / 2 if fault else way.duration)
         self._moves += 1
-        self._current = _Motion(
-            self._moves, way, begins, begins + length, kinds[trouble.kind] if trouble else 0
-        )
+        self._current = _Motion(way, begins, ends, _ENDS[fault.kind] if fault else 0)
 
-    def _begun(self, now: float) -> bool:
-        return self._current is not None and now >= self._current.begins
+    def _moving(self, now: float) -> _Motion | None:
+        """The motion in progress, once it has begun."""
+        return self._current if self._current and now >= self._current.begins else None
 
     # ---- the rest ------------------------------------------------------------------------------
 
@@ -284,9 +298,8 @@ class SimIndy:
         self, kind: str, target: Sequence[float], speed: float, acceleration: float, time: float,
         relative: bool,
     ) -> Way:  # fmt: skip
-        begin = self._queue[-1].end if self._queue else (
-            self._current.way.end if self._current else self._joints
-        )  # fmt: skip
+        last = self._queue[-1] if self._queue else self._current.way if self._current else None
+        begin = last.end if last else self._joints
         if len(target) != 6:
             raise Unreachable(f"a target has 6 numbers, not {len(target)}")
         if not (0 < speed <= 100 and 0 < acceleration <= 900 and time >= 0):
@@ -299,19 +312,19 @@ class SimIndy:
             way = straight_way(begin, joints_for(goal, begin), speed, acceleration)
         return replace(way, duration=time) if time else way
 
-    def _grip(self, now: float) -> None:
+    def _grip(self, cell: Cell, now: float) -> None:
         x, y, z = tool(self.joints(now))[:3]
-        near = [thing for thing in self.cell if _between(thing, x, y, z)]
-        if near and not self.holds and not self._take("slip"):
+        near = [thing for thing in cell if _between(thing, x, y, z)]
+        if near and not self.holds and not self.faults.take("slip"):
             self.holds = min(near, key=lambda t: math.dist(t.position, (x, y, z))).name
             self._event(now, f"holds {self.holds}")
 
-    def _release(self, now: float) -> None:
+    def _release(self, cell: Cell, now: float) -> None:
         if self.holds:
             x, y, z = tool(self.joints(now))[:3]
-            thing = next(thing for thing in self.cell if thing.name == self.holds)
+            thing = cell[self.holds]
             spot = (x, y, max(0.0, z - thing.grip))
-            self.cell, self.holds = self.cell.moved(thing.name, spot), ""
+            self.cell, self.holds = cell.moved(thing.name, spot), ""
             self._event(now, f"released {thing.name} at {x:.0f} {y:.0f} {spot[2]:.0f}")
 
     def _begin_fault(self, fault: Fault, now: float) -> None:
@@ -319,14 +332,7 @@ class SimIndy:
         if fault.kind in self._until:
             self._until[fault.kind] = now + fault.value
         else:
-            self._waiting += [fault] * (int(fault.value) if fault.kind in ("mute", "deaf") else 1)
-
-    def _take(self, *kinds: str) -> Fault | None:
-        for fault in self._waiting:
-            if fault.kind in kinds:
-                self._waiting.remove(fault)
-                return fault
-        return None
+            self.faults.wait(fault, int(fault.value) if fault.kind in ("mute", "deaf") else 1)
 
     def _refuse(self, words: str, now: float) -> Reply:
         self.log.append((now, ">", words))

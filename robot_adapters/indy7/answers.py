@@ -1,4 +1,4 @@
-"""What an Indy7 controller says, in words: answers, operation states, violations. Pure.
+"""What an Indy7 controller answers: its state, where the arm is, refusals in words. Pure.
 
 The SDK gives every answer as a dict; its 64-bit numbers arrive as texts.
 """
@@ -47,10 +47,12 @@ class Look:
         """Why the arm does not work now, in the controller's words where it has some; or empty."""
         if self.op_state in WORKING:
             return ""
-        return f"{state_words(self.op_state)}{self.violation and ': ' + self.violation}"
+        violation = f": {self.violation}" if self.violation else ""
+        return f"{state_words(self.op_state)}{violation}"
 
 
 def state_words(op_state: int) -> str:
+    """An operation state, for people."""
     return f"the controller is {STATES.get(op_state, f'in operation state {op_state}')}"
 
 
@@ -84,7 +86,7 @@ def numbers(values: Any) -> tuple[float, ...]:
 
 
 def refusal(method: str, answer: Mapping[str, Any]) -> str:
-    """What the controller says against a call, or empty. Every answer has a code; 0 is yes."""
+    """Why the controller refuses a call, or empty. Every answer has a code; 0 is yes."""
     response = answer.get("response", answer)
     try:
         code = int(response.get("code", 0))

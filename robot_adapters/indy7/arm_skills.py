@@ -1,4 +1,4 @@
-"""What an arm's skills ask of it in its cell, told by their long names. Pure.
+"""What an arm's skills ask of it in its cell, by their long names. Pure.
 
 The arm sees nothing: what is where is what the cell's file says, and what it has moved since. From
 place to place it goes by its joints, at ``travel_height`` or more; up and down in straight lines.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from robot_adapters.indy7.answers import Look
+from robot_adapters.indy7.arm import JointMove, Line, MoveTo, Operate, Sense, Step, Then
 from robot_adapters.indy7.cell import DOWN, Cell, NamedPose, Object
-from robot_adapters.indy7.steps import JointMove, Line, MoveTo, Operate, Sense, Step, Then
-from robot_adapters.indy7.words import Look
 from robot_adapters.perception import Sighting, scene
 from timely_llm.language.skills import Skill, SkillSet, Value
 
@@ -45,7 +46,7 @@ def misfits(skills: SkillSet) -> list[str]:
     return faults
 
 
-class Skills:
+class ArmSkills:
     """The skills of one arm; ``holds`` is the name of what it has picked up, or empty."""
 
     def __init__(self, cell: Cell) -> None:
@@ -94,21 +95,18 @@ class Skills:
     def plan(self, skill: Skill, values: Sequence[Value]) -> Plan | None:
         """What makes the steps of a call once the arm stands still; None: it moves nothing."""
         name, text = skill.long_name, str(values[0]) if values else ""
-        match name:
-            case "scan" if self.cell.scan and not self.holds:
-                return lambda look: self._to_pose(self.cell.poses[self.cell.scan], look)
-            case "goto" if pose := self.cell.pose(text):
-                return lambda look: self._to_pose(pose, look)
-            case "goto":
-                return lambda look: self._to(self.cell.find(text), look)
-            case "pick":
-                return lambda look: self._pick(self.cell.find(text), look)
-            case "drop":
-                return self._drop
-            case "open_gripper":
-                return lambda look: [self._grip(False), Then(self._let_go(look.tool))]
-            case "close_gripper":
-                return lambda look: [self._grip(True)]
+        if name == "scan" and self.cell.scan and not self.holds:
+            return partial(self._to_pose, self.cell.poses[self.cell.scan])
+        if name == "goto" and (pose := self.cell.pose(text)):
+            return partial(self._to_pose, pose)
+        if name in ("goto", "pick") and (thing := self.cell.find(text)):
+            return partial(self._to if name == "goto" else self._pick, thing)
+        if name == "drop":
+            return self._drop
+        if name == "open_gripper":
+            return lambda look: [self._grip(False), Then(partial(self._let_go, look.tool))]
+        if name == "close_gripper":
+            return lambda look: [self._grip(True)]
         return None
 
     def scene(self) -> str:
@@ -131,21 +129,23 @@ class Skills:
         above = self._above(thing)
         x, y, z = thing.position
         down = Line((x, y, z + thing.grip, *above[3:]))
-        steps = [*self._to(thing, look), self._grip(False), down, self._grip(True)]
+        steps: list[Step] = [*self._to(thing, look), self._grip(False), down, self._grip(True)]
         if self.cell.gripper.sensor:
             words = f"the gripper is closed, but does not hold {thing.name!r}"
             steps.append(Sense(*self.cell.gripper.sensor, words))
-        return [*steps, Then(lambda: self._take(thing.name)), Line(above)]
+        return [*steps, Then(partial(self._take, thing.name)), Line(above)]
 
     def _drop(self, look: Look) -> list[Step]:
         down = self._down(look.tool)
         up = (*down[:2], max(look.tool[2], down[2]), *down[3:])
-        let_go = Then(self._let_go(down))
+        let_go = Then(partial(self._let_go, down))
         return [Line(down), self._grip(False), let_go, Line(up)]
 
     def _to_pose(self, pose: NamedPose, look: Look) -> list[Step]:
-        move = JointMove(pose.joints) if pose.joints else MoveTo(pose.task)
-        return [*self._rise(look), move]
+        if pose.task:
+            return [*self._rise(look), MoveTo(pose.task)]
+        assert pose.joints, "a named pose has one of the two"
+        return [*self._rise(look), JointMove(pose.joints)]
 
     def _to(self, thing: Object, look: Look) -> list[Step]:
         above = self._above(thing)
@@ -157,9 +157,8 @@ class Skills:
 
     def _rise(self, look: Look) -> list[Step]:
         x, y, z, *angles = look.tool
-        if z >= self.cell.travel_height - NEAR:
-            return []
-        return [Line((x, y, self.cell.travel_height, *angles))]
+        height = self.cell.travel_height
+        return [] if z >= height - NEAR else [Line((x, y, height, *angles))]
 
     def _grip(self, close: bool) -> Operate:
         gripper = self.cell.gripper
@@ -173,17 +172,16 @@ class Skills:
 
     def _down(self, tool: Tool) -> Tool:
         """Where the tool lets go of what it holds: on whatever lies below."""
-        thing = self.cell.find(self.holds)
-        return (*tool[:2], self.cell.support(*tool[:2], self.holds) + thing.grip, *tool[3:])
+        x, y, _, *angles = tool
+        grip = self.cell[self.holds].grip
+        return (x, y, self.cell.support(x, y, self.holds) + grip, *angles)
+
+    def _let_go(self, tool: Tool) -> None:
+        """What is held lies below the tool now."""
+        if self.holds:
+            x, y = tool[:2]
+            spot = (x, y, self.cell.support(x, y, self.holds))
+            self.cell, self.holds = self.cell.moved(self.holds, spot), ""
 
     def _take(self, name: str) -> None:
         self.holds = name
-
-    def _let_go(self, tool: Tool) -> Callable[[], None]:
-        def let_go() -> None:
-            if self.holds:
-                x, y = tool[:2]
-                spot = (x, y, self.cell.support(x, y, self.holds))
-                self.cell, self.holds = self.cell.moved(self.holds, spot), ""
-
-        return let_go

@@ -1,4 +1,5 @@
-"""The gRPC edge of the simulated Indy7: the SDK's own servicers and a clock around ``sim.py``.
+"""The gRPC edge of the simulated Indy7: the SDK's own servicers and a clock around
+``simulated_controller.py``.
 
 A controller is served at an address of its own, on the four ports that clients use.
 """
@@ -25,8 +26,8 @@ from neuromeka.proto import control_msgs_pb2 as control
 from neuromeka.proto import device_msgs_pb2 as device
 from neuromeka.proto import rtde_msgs_pb2 as rtde
 
-from robot_adapters.indy7.sim import OK, REFUSED, Reply, SimIndy
-from robot_adapters.indy7.sim_arm import HOME, Unreachable, joints_for, tool
+from robot_adapters.indy7.kinematics import HOME, Unreachable, joints_for, tool
+from robot_adapters.indy7.simulated_controller import OK, REFUSED, Reply, SimIndy
 
 CONTROL, DEVICE, CONFIG, RTDE = 20001, 20002, 20003, 20004
 WORD = "sim "  # a program of this name is a fault that is asked for
@@ -49,15 +50,15 @@ class Controller:
         with self.lock:
             now = self.now()
             self.arm.hear(now)
-            lost, deaf = self.arm.lost(now), "deaf" in mutes and self.arm.take("deaf")
-            late = self.arm.take("late") if "late" in mutes and not lost else None
+            lost, deaf = self.arm.lost(now), "deaf" in mutes and self.arm.faults.take("deaf")
+            late = self.arm.faults.take("late") if "late" in mutes and not lost else None
         if late is not None:
             self.closed.wait(late.value / self._factor)
         if not lost and not deaf:
             with self.lock:
                 now = self.now()
                 answer = act(now)
-                muted = self.arm.silent(now) or ("mute" in mutes and self.arm.take("mute"))
+                muted = self.arm.silent(now) or ("mute" in mutes and self.arm.faults.take("mute"))
             if not muted:
                 return answer
         self._say_nothing(context)
@@ -75,47 +76,48 @@ def _response(reply: Reply) -> Any:
     return common.Response(code=reply[0], msg=reply[1])
 
 
-class Control(control_pb2_grpc.ControlServicer):
-    """Motions; what is not here is answered as unknown."""
+class _Service:
+    """What is not among its methods is answered as unknown."""
 
     def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+        self._controller, self._arm, self._serve = controller, controller.arm, controller.serve
 
-    def _move(self, kind: str, request: Any, context: Any) -> Any:
-        target = request.target
-        goal = target.j_target if kind == "joint" else target.t_target
-        given = {"time": request.time} if hasattr(request, "time") else {
-            "speed": request.vel_ratio, "acceleration": request.acc_ratio,
-        }  # fmt: skip
-        arm, relative = self._controller.arm, target.base_type != 0
-        return self._controller.serve(
-            context,
-            lambda now: _response(arm.move(kind, list(goal), now, relative=relative, **given)),
-            "late",
-            "mute",
-        )
+
+class Control(_Service, control_pb2_grpc.ControlServicer):
+    """Motions."""
 
     def MoveJ(self, request: Any, context: Any) -> Any:
-        return self._move("joint", request, context)
+        given = {"speed": request.vel_ratio, "acceleration": request.acc_ratio}
+        return self._move("joint", request.target.j_target, request, context, given)
 
     def MoveJT(self, request: Any, context: Any) -> Any:
-        return self._move("joint", request, context)
+        given = {"time": request.time}
+        return self._move("joint", request.target.j_target, request, context, given)
 
     def MoveL(self, request: Any, context: Any) -> Any:
-        return self._move("line", request, context)
+        given = {"speed": request.vel_ratio, "acceleration": request.acc_ratio}
+        return self._move("line", request.target.t_target, request, context, given)
 
     def MoveLT(self, request: Any, context: Any) -> Any:
-        return self._move("line", request, context)
+        given = {"time": request.time}
+        return self._move("line", request.target.t_target, request, context, given)
+
+    def _move(
+        self, kind: str, goal: Any, request: Any, context: Any, given: dict[str, float]
+    ) -> Any:
+        relative = request.target.base_type != 0
+
+        def move(now: float) -> Any:
+            return _response(self._arm.move(kind, list(goal), now, relative=relative, **given))
+
+        return self._serve(context, move, "late", "mute")
 
     def StopMotion(self, request: Any, context: Any) -> Any:
-        arm = self._controller.arm
-        return self._controller.serve(
-            context, lambda now: _response(arm.stop(request.category, now)), "deaf"
-        )
+        stop = lambda now: _response(self._arm.stop(request.category, now))  # noqa: E731
+        return self._serve(context, stop, "deaf")
 
     def Recover(self, request: Any, context: Any) -> Any:
-        arm = self._controller.arm
-        return self._controller.serve(context, lambda now: _response(arm.recover(now)))
+        return self._serve(context, lambda now: _response(self._arm.recover(now)))
 
     def InverseKinematics(self, request: Any, context: Any) -> Any:
         def solve(now: float) -> Any:
@@ -126,34 +128,23 @@ class Control(control_pb2_grpc.ControlServicer):
                 return control.InverseKinematicsRes(response=_response((REFUSED, words)))
             return control.InverseKinematicsRes(jpos=joints, response=_response((OK, "")))
 
-        return self._controller.serve(context, solve)
+        return self._serve(context, solve)
 
     def ForwardKinematics(self, request: Any, context: Any) -> Any:
-        return self._controller.serve(
-            context, lambda now: control.ForwardKinematicsRes(tpos=tool(list(request.jpos)))
-        )
+        answer = control.ForwardKinematicsRes(tpos=tool(list(request.jpos)))
+        return self._serve(context, lambda now: answer)
 
     def PlayProgram(self, request: Any, context: Any) -> Any:
         """``sim FAULT`` asks for a fault, even while the link is lost; there are no programs."""
-        controller, name = self._controller, request.prog_name
-        with controller.lock:
-            now = controller.now()
-            if name.startswith(WORD):
-                return _response(controller.arm.ask(name.removeprefix(WORD), now))
-        return _response((REFUSED, f"there is no program {name!r}"))
+        name = request.prog_name
+        if not name.startswith(WORD):
+            return _response((REFUSED, f"there is no program {name!r}"))
+        with self._controller.lock:
+            return _response(self._arm.ask(name.removeprefix(WORD), self._controller.now()))
 
 
-class Device(device_pb2_grpc.DeviceServicer):
+class Device(_Service, device_pb2_grpc.DeviceServicer):
     """Outputs, inputs, tools, gripper."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-
-    def _operate(self, method: str, arguments: dict[str, Any], context: Any) -> Any:
-        arm = self._controller.arm
-        return self._controller.serve(
-            context, lambda now: _response(arm.operate(method, arguments, now))
-        )
 
     def SetDO(self, request: Any, context: Any) -> Any:
         signals = [(signal.address, signal.state) for signal in request.signals]
@@ -174,61 +165,56 @@ class Device(device_pb2_grpc.DeviceServicer):
         }
         return self._operate("set_gripper_command", given, context)
 
+    def _operate(self, method: str, arguments: dict[str, Any], context: Any) -> Any:
+        act = lambda now: _response(self._arm.operate(method, arguments, now))  # noqa: E731
+        return self._serve(context, act)
+
     def GetDI(self, request: Any, context: Any) -> Any:
-        return self._signals(lambda arm: arm.inputs(), context)
+        return self._serve(context, lambda now: _signals(self._arm.inputs()))
 
     def GetDO(self, request: Any, context: Any) -> Any:
-        return self._signals(lambda arm: arm.outputs, context)
-
-    def _signals(self, of: Callable[[SimIndy], dict[int, int]], context: Any) -> Any:
-        def tell(now: float) -> Any:
-            states = sorted(of(self._controller.arm).items())
-            return device.DigitalList(
-                signals=[device.DigitalSignal(address=a, state=s) for a, s in states]
-            )
-
-        return self._controller.serve(context, tell)
+        return self._serve(context, lambda now: _signals(self._arm.outputs))
 
     def GetDeviceInfo(self, request: Any, context: Any) -> Any:
         info = device.DeviceInfo(num_joints=6, robot_dof=6, robot_name="Indy7 (simulated)")
-        return self._controller.serve(context, lambda now: info)
+        return self._serve(context, lambda now: info)
 
 
-class Config(config_pb2_grpc.ConfigServicer):
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+def _signals(states: dict[int, int]) -> Any:
+    signals = [device.DigitalSignal(address=a, state=s) for a, s in sorted(states.items())]
+    return device.DigitalList(signals=signals)
+
+
+class Config(_Service, config_pb2_grpc.ConfigServicer):
+    """Where the arm is at home."""
 
     def GetHomePosition(self, request: Any, context: Any) -> Any:
-        return self._controller.serve(context, lambda now: config_msgs_pb2.JointPos(jpos=HOME))
+        return self._serve(context, lambda now: config_msgs_pb2.JointPos(jpos=HOME))
 
 
-class RealTimeData(rtde_pb2_grpc.RTDataExchangeServicer):
+class RealTimeData(_Service, rtde_pb2_grpc.RTDataExchangeServicer):
     """What the controller tells of itself."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
 
     def GetControlData(self, request: Any, context: Any) -> Any:
         def tell(now: float) -> Any:
-            arm = self._controller.arm
-            joints = arm.joints(now)
-            return rtde.ControlData(op_state=arm.state(now), q=joints, p=tool(joints),
+            joints = self._arm.joints(now)
+            return rtde.ControlData(op_state=self._arm.state(now), q=joints, p=tool(joints),
                                     sim_mode=True, is_robot_connected=True)  # fmt: skip
 
-        return self._controller.serve(context, tell)
+        return self._serve(context, tell)
 
     def GetMotionData(self, request: Any, context: Any) -> Any:
-        return self._controller.serve(
-            context,
-            lambda now: json_format.ParseDict(self._controller.arm.motion(now), rtde.MotionData()),
-        )
+        def tell(now: float) -> Any:
+            return json_format.ParseDict(self._arm.motion(now), rtde.MotionData())
+
+        return self._serve(context, tell)
 
     def GetViolationData(self, request: Any, context: Any) -> Any:
         def tell(now: float) -> Any:
-            code, joint, words = self._controller.arm.violation
+            code, joint, words = self._arm.violation
             return rtde.ViolationData(violation_code=code, j_index=joint, violation_str=words)
 
-        return self._controller.serve(context, tell)
+        return self._serve(context, tell)
 
 
 _SERVICES = (
@@ -261,8 +247,8 @@ class IndySimulator:
             address = f"{controller.host}:{port}"
             try:
                 bound = server.add_insecure_port(address)
-            except RuntimeError as error:
-                raise OSError(f"{address}: cannot be bound: is a simulation running?") from error
+            except RuntimeError:
+                bound = 0
             if not bound:
                 raise OSError(f"{address}: cannot be bound: is a simulation running?")
             server.start()

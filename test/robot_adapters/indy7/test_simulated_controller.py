@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_adapters.indy7.cell import load_cell
-from robot_adapters.indy7.sim import COLLISION, IDLE, MOVING, STOP_AND_OFF, VIOLATE, SimIndy
-from robot_adapters.indy7.sim_arm import (
+from robot_adapters.indy7.kinematics import (
     HOME,
     Unreachable,
     joint_way,
@@ -16,7 +15,16 @@ from robot_adapters.indy7.sim_arm import (
     tool,
     within_limits,
 )
-from robot_adapters.indy7.sim_faults import KINDS, FaultError, parse_fault
+from robot_adapters.indy7.simulated_controller import (
+    COLLISION,
+    IDLE,
+    KINDS,
+    MOVING,
+    STOP_AND_OFF,
+    VIOLATE,
+    SimIndy,
+)
+from robot_adapters.simulated.faults import FaultError, parse_fault
 from timely_llm.paths import share
 
 CELL = load_cell(share("config", "cells", "indy_sim.yaml"))
@@ -115,7 +123,7 @@ def test_faults_begin_when_they_shall(arm):
     arm.ask("hang=1", 20.0)
     assert (arm.lost(20.5), arm.silent(20.5), arm.silent(21.5)) == (False, True, False)
     arm.ask("mute=2", 22.0)
-    assert [arm.take("mute") is not None for _ in range(3)] == [True, True, False]
+    assert [arm.faults.take("mute") is not None for _ in range(3)] == [True, True, False]
     code, words = arm.ask("colision", 23.0)
     assert code == -1 and "did you mean 'collision'?" in words
 
@@ -124,9 +132,9 @@ def test_faults_begin_when_they_shall(arm):
 def test_every_fault_can_be_asked_for(name):
     kind = KINDS[name]
     text = name if kind.default is not None else f"{name}=1"
-    assert parse_fault(text).kind == name
+    assert parse_fault(text, KINDS).kind == name
     with pytest.raises(FaultError, match="must be"):
-        parse_fault(f"{name}=9999")
+        parse_fault(f"{name}=9999", KINDS)
 
 
 @given(
