@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timely_llm.live.fleet_state import KEPT, MISSED, FleetState
-from timely_llm.live.metrics import exposition
+from timely_llm.live.prometheus import exposition
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import (
     NO_PLAN,

@@ -1,4 +1,4 @@
-"""``timely-llm replay``: a recorded bag again, under other policies, beside what happened."""
+"""``timely-llm replay``: a recorded bag again, under other policies, against what happened."""
 
 from __future__ import annotations
 

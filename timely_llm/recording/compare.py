@@ -1,4 +1,4 @@
-"""What happened beside what another policy would have done: rows, differences, the report. Pure."""
+"""What happened against what another policy would have done: rows, differences, report. Pure."""
 
 from __future__ import annotations
 

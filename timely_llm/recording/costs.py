@@ -19,6 +19,7 @@ from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import ExecutionState
 from timely_llm.recording.goals import Goal, SentSegment
 from timely_llm.recording.recording import Recording
+from timely_llm.recording.spans import Concurrency
 
 _FALLBACK = "rtx4090-llama3-8b"  # where no step was recorded and no pace is known
 _KV_BLOCKS, _BLOCK = 4096, 16  # where the engine does not say
@@ -47,9 +48,8 @@ class Costs:
     ``submit``: from when a goal's clock starts until the engine can begin on it. ``gap``: between
     two steps of the engine. ``forward``: until a segment is at its robot; ``back``: until a report
     is at the planner. ``steps`` are the times of steps that decode, by how many plans they decode,
-    and ``counts`` how many of them were seen; ``prefill`` is the time of a prompt token, or
-    what it adds ``beside`` plans that are being written,
-    ``measured`` the number of all steps.
+    and ``counts`` how many of them were seen. ``prefill`` is the time of a prompt token alone,
+    ``prefill_beside`` what it adds to a step that also decodes. ``measured``: how many steps.
     """
 
     submit: float = 0.0
@@ -69,8 +69,8 @@ class Costs:
 
 
 def costs_of(goals: Sequence[Goal]) -> Costs:
-    """Measured from a recording's goals; 0 where nothing tells."""
-    batches = _Batches(goals)
+    """Measured from a recording's goals; 0 where there is nothing to measure."""
+    batches = Concurrency([span for goal in goals for span in goal.writing])
     decode, first, gaps = _steps(goals, batches)
     steps = {size: median(times) for size, times in sorted(decode.items())}
     gap = median(gaps) if gaps else 0.0
@@ -173,28 +173,8 @@ def _line(seen: Mapping[int, float]) -> StepLatency:
     return StepLatency((max(0.0, seen[low] - slope * (low - 1)),), slope)
 
 
-class _Batches:
-    """How many plans the engine wrote at a time."""
-
-    def __init__(self, goals: Sequence[Goal]) -> None:
-        changes = sorted(
-            change
-            for goal in goals
-            for span in goal.writing
-            for change in ((span.start, 1), (span.end, -1))
-        )
-        self._times: list[float] = []
-        self._counts = [0]
-        for time, change in changes:
-            self._times.append(time)
-            self._counts.append(self._counts[-1] + change)
-
-    def at(self, time: float) -> int:
-        return self._counts[bisect_right(self._times, time)]
-
-
 def _steps(
-    goals: Sequence[Goal], batches: _Batches
+    goals: Sequence[Goal], batches: Concurrency
 ) -> tuple[dict[int, list[float]], list[_First], list[float]]:
     """Steps that decode, by batch; beginnings of plans; gaps between two steps of one plan."""
     decode: dict[int, list[float]] = {}
@@ -236,7 +216,7 @@ def _until_first(goal: Goal) -> float:
     return 0.0 if rests else segment.at - goal.started
 
 
-def _submits(goals: Sequence[Goal], batches: _Batches) -> list[float]:
+def _submits(goals: Sequence[Goal], batches: Concurrency) -> list[float]:
     """Of the goals that came alone, when the engine wrote nothing; else of all."""
     begun = sorted(goal.begun for goal in goals)
     waits = [(goal.started - goal.begun, goal.begun) for goal in goals if goal.started is not None]

@@ -6,7 +6,7 @@ Everything comes from the recorded topics. Times are s on the planner's clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from timely_llm.bench.burst import Span
 from timely_llm.protocols.messages import (
@@ -75,7 +75,7 @@ class Goal:
     """One goal. ``begun`` is when its clock started: when it was accepted, or when its robot was
     free for it. ``over`` and ``result`` are None where the recording ends before. ``writing``,
     ``suspended`` are when the engine wrote it and when it was held back. ``halted`` is when its
-    robot was told to drop it, if it was; ``replaces`` says that it took its robot from another."""
+    robot was ordered to drop it, if it was; ``returned`` when its plan returned."""
 
     plan_id: str
     robot_id: str
@@ -90,12 +90,10 @@ class Goal:
     writing: tuple[Span, ...] = ()
     suspended: tuple[Span, ...] = ()
     halted: float | None = None
-    replaces: bool = False
     returned: float | None = None
     started: float | None = None  # the engine began on it
     cached_tokens: int = 0
     recomputed_tokens: int = 0
-    events: tuple[PlanEvent, ...] = field(default=(), repr=False)
 
     @property
     def urgency(self) -> Urgency:
@@ -200,12 +198,10 @@ def _goal(
         writing=_spans(events, _WRITING, _RESTING, over),
         suspended=_spans(events, _RESTING, _WRITING, over),
         halted=min(halts, default=None),
-        replaces=any(c.command is SegmentCommand.REPLACE for c in commands),
         returned=returned.stamp if returned else None,
         started=started.stamp if started else None,
         cached_tokens=started.cached_tokens if started else 0,
         recomputed_tokens=end.recomputed_tokens if end else 0,
-        events=tuple(events),
     )
 
 
@@ -241,7 +237,7 @@ def _segments(events: Sequence[PlanEvent], reports: Sequence[Execution]) -> tupl
 
 
 def _calls(reports: Iterable[Execution]) -> tuple[DoneCall, ...]:
-    """The calls that were begun and are over, in order. One that is told twice counts once."""
+    """The calls that were begun and are over, in order. One that is reported twice counts once."""
     begun: dict[int, Execution] = {}
     done: dict[int, DoneCall] = {}
     for report in reports:

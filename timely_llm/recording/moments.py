@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from timely_llm.bench.burst import Span
 from timely_llm.protocols.messages import ErrorCode
 from timely_llm.recording.goals import Goal
+from timely_llm.recording.spans import common, overlap
 
-MOST = 12  # moments that are told
-_SHOWN = 6  # of them at least, where there are as many
+MOST = 12  # moments that are shown
+_LEAST = 6  # of them, where there are as many
 _NOTICED = 0.02  # s; what is shorter is no cause
-_STANDS = 0.05  # s; a robot that stands still for less goes unnoticed
+_IDLE = 0.05  # s; a robot that stands still for less goes unnoticed
 _NAMED = 3  # robots that a cause names
 _ASKED_FOR = (ErrorCode.NONE, ErrorCode.CANCELED, ErrorCode.PREEMPTED)
 
@@ -38,11 +38,11 @@ class Moment:
 
 def worst_moments(goals: Sequence[Goal], most: int = MOST) -> tuple[Moment, ...]:
     """Failures first, then by utility lost, then by the time that a robot stood still. What cost
-    nothing fills the list up to ``_SHOWN``."""
+    nothing fills the list up to ``_LEAST``."""
     found = [moment for goal in goals for moment in _moments(goal, goals)]
     found.sort(key=lambda one: (not one.failed, -round(one.loss, 3), -one.seconds, one.at))
     bad = sum(one.failed or one.loss > 0 for one in found)
-    return tuple(found[: min(most, max(bad, _SHOWN))])
+    return tuple(found[: min(most, max(bad, _LEAST))])
 
 
 def _moments(goal: Goal, goals: Sequence[Goal]) -> Iterable[Moment]:
@@ -87,7 +87,7 @@ def _moments(goal: Goal, goals: Sequence[Goal]) -> Iterable[Moment]:
 def _still(goal: Goal) -> Iterable[tuple[float, float, int]]:
     """From when to when the robot did nothing between two calls, and the segment it waited for."""
     for before, after in zip(goal.calls, goal.calls[1:], strict=False):
-        if after.begun - before.ended > _STANDS:
+        if after.begun - before.ended > _IDLE:
             yield before.ended, after.begun, after.segment
 
 
@@ -120,23 +120,23 @@ def _why_still(goal: Goal, goals: Sequence[Goal], begun: float, ended: float, in
 def _written(goal: Goal, goals: Sequence[Goal], begun: float, ended: float) -> list[str]:
     """What the engine did about the goal between two times."""
     parts: list[str] = []
-    held = _overlap(goal.suspended, begun, ended)
+    held = overlap(goal.suspended, begun, ended)
     if held > _NOTICED:
         others = _others(goal, goals, begun, ended)
         for_whom = f" while the engine wrote for {others}" if others else ""
         parts.append(f"it was held back for {_time(held)}{for_whom}")
-    own = _overlap(goal.writing, begun, ended)
+    own = overlap(goal.writing, begun, ended)
     if own > _NOTICED:
-        beside = sum(_overlap(_meet(goal.writing, other.writing), begun, ended)
-                     for other in goals if other is not goal) / own  # fmt: skip
-        words = f", with {beside:.1f} other plans in its steps on average" if beside > 0.2 else ""
+        shared = [common(goal.writing, other.writing) for other in goals if other is not goal]
+        mean = sum(overlap(spans, begun, ended) for spans in shared) / own
+        words = f", with {mean:.1f} other plans in its steps on average" if mean > 0.2 else ""
         parts.append(f"writing took {_time(own)}{words}")
     return parts
 
 
 def _others(goal: Goal, goals: Sequence[Goal], begun: float, ended: float) -> str:
     """For whom the engine wrote between two times, whom most first; empty: for nobody."""
-    times = [(_overlap(other.writing, begun, ended), other) for other in goals if other is not goal]
+    times = [(overlap(other.writing, begun, ended), other) for other in goals if other is not goal]
     busy = sorted((pair for pair in times if pair[0] > _NOTICED), key=lambda pair: -pair[0])
     named = [
         f"{other.robot_id} ({other.urgency.name.lower()}, {_time(time)})"
@@ -144,20 +144,6 @@ def _others(goal: Goal, goals: Sequence[Goal], begun: float, ended: float) -> st
     ]
     more = f" and {len(busy) - _NAMED} more" if len(busy) > _NAMED else ""
     return ", ".join(named) + more
-
-
-def _meet(own: Sequence[Span], other: Sequence[Span]) -> list[Span]:
-    return [
-        Span(max(a.start, b.start), min(a.end, b.end))
-        for a in own
-        for b in other
-        if max(a.start, b.start) < min(a.end, b.end)
-    ]
-
-
-def _overlap(spans: Iterable[Span], begun: float, ended: float) -> float:
-    """s of ``spans`` between two times."""
-    return sum(max(0.0, min(span.end, ended) - max(span.start, begun)) for span in spans)
 
 
 def _sentence(parts: Sequence[str]) -> str:

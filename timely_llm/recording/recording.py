@@ -68,7 +68,7 @@ class Recording:
 def on_our_clock(reports: list[tuple[float, Execution]]) -> tuple[Execution, ...]:
     """Reports of one robot, each with when it was received (s), stamped on the receiver's clock.
 
-    A robot's clock may count from anything. The report that came fastest tells how far it is off;
+    A robot's clock may count from anything. The report that came fastest shows how far it is off;
     clocks that agree are left alone.
     """
     if not reports:

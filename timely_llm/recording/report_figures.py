@@ -5,8 +5,8 @@ Colours are those of ``plot_style``; text and grid take the page's, which follow
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -16,6 +16,7 @@ from timely_llm.protocols.messages import ExecutionState
 from timely_llm.protocols.utility import URGENT
 from timely_llm.recording.goals import Goal
 from timely_llm.recording.recording import Recording
+from timely_llm.recording.spans import Concurrency
 
 WRITING, HELD, WAITING = "#0072B2", "#9AA7B4", "#E69F00"
 EXECUTING = ("#009E73", "#5CBFA0")  # segments in turn
@@ -199,11 +200,11 @@ def _load(figure: go.Figure, goals: Sequence[Goal], zero: float) -> None:
         ("suspended", HELD, [s for goal in goals for s in goal.suspended]),
     )
     for name, colour, spans in kinds:
-        times, counts = _counted(spans)
+        changes = Concurrency(spans).changes()
         figure.add_trace(
             go.Scatter(
-                x=[time - zero for time in times],
-                y=counts,
+                x=[time - zero for time, _ in changes],
+                y=[count for _, count in changes],
                 mode="lines",
                 line={"shape": "hv", "width": 1.5, "color": colour},
                 fill="tozeroy" if name == "generating" else None,
@@ -217,23 +218,13 @@ def _load(figure: go.Figure, goals: Sequence[Goal], zero: float) -> None:
         )
 
 
-def _counted(spans: Sequence[Span]) -> tuple[list[float], list[int]]:
-    """How many spans there are at a time, at each change."""
-    starts = sorted(span.start for span in spans)
-    ends = sorted(span.end for span in spans)
-    times = sorted({*starts, *ends})
-    counts = [bisect_right(starts, time) - bisect_right(ends, time) for time in times]
-    return times, counts
-
-
 def busy_share(goals: Sequence[Goal]) -> float | None:
     """The share of the time from the first goal to the last one's end in which the engine wrote."""
     ends = [goal.over for goal in goals if goal.over is not None]
     if not ends:
         return None
-    times, counts = _counted([span for goal in goals for span in goal.writing])
-    lasts = zip(times, times[1:], counts, strict=False)
-    busy = sum(after - before for before, after, count in lasts if count)
+    changes = Concurrency([span for goal in goals for span in goal.writing]).changes()
+    busy = sum(after - before for (before, count), (after, _) in pairwise(changes) if count)
     whole = max(ends) - min(goal.accepted for goal in goals)
     return busy / whole if whole > 0 else None
 

@@ -1,7 +1,7 @@
 """How fast a recorded engine was from time to time, against its own typical speed. Pure.
 
-A machine that does other work beside the engine makes steps longer for a while, whatever the
-policy: a replay takes the same steps as much longer at the same times.
+Other work on the machine makes steps longer for a while, whatever the policy: at the same times a
+replay makes its steps longer by the same factor.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from timely_llm.recording.goals import Goal
+from timely_llm.recording.spans import overlap
 
-_NEAR = 0.5  # s from what was measured, within which it still tells
+_NEAR = 0.5  # s from what was measured, within which it still counts
 _LEAST, _MOST = 0.5, 20.0  # times the typical one; beyond it something else went on
 _SAME = 0.003  # s between two ends of one step, as far as they are known
-_NOISE = 0.1  # of a factor: a segment of a few steps tells no more
+_NOISE = 0.1  # of a factor: what a segment of a few steps cannot resolve
 _LONGEST = 10.0  # s of the writing of one segment
 
 Latency = Callable[[int, int, int], float]
@@ -49,14 +50,15 @@ class Speed:
 
 
 class AtItsTime:
-    """Step times at ``now`` (s), which whoever replays sets: typical ones by the factors then, for
-    decoding and for prompts."""
+    """Step times at ``now`` (s), which the replay sets: the typical ones times the factors at that
+    time, for decoding and for prompts. ``beside``: the time of a prompt in a step that also
+    decodes, as a share of its time alone."""
 
     def __init__(
         self, typical: Latency, decoding: Speed, prompts: Speed, beside: float = 1.0
     ) -> None:
         self.typical, self._decoding, self._prompts = typical, decoding, prompts
-        self._beside = beside  # what a prompt takes beside others, against its time alone
+        self._beside = beside
         self.source = getattr(typical, "source", "")
         self.now = 0.0
 
@@ -87,7 +89,7 @@ def _prompt(goal: Goal, goals: Sequence[Goal], typical: Latency) -> list[Stretch
     if tokens < 1 or not first.steps or any(s.start < first.at for s in goal.suspended):
         return []
     over = max(goal.started + first.steps[0], first.at - sum(first.steps[1:]))
-    if any(_shared(goal.started, over, other) for other in goals if other is not goal):
+    if any(overlap(other.writing, goal.started, over) for other in goals if other is not goal):
         return []
     expected = typical(0, tokens, 0)
     factor = (over - goal.started) / expected if expected else 1.0
@@ -100,7 +102,7 @@ def _factor(measured: float) -> float:
 
 
 def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: float) -> list[Stretch]:
-    """Of each segment written in one go; of the first one, behind the step that had the prompt."""
+    """Of each segment written in one go; of the first one, after the step that had the prompt."""
     found, before = [], 0.0
     others = [other for other in goals if other is not goal and other.segments]
     for segment in goal.segments:
@@ -131,9 +133,5 @@ def _stretches(goal: Goal, goals: Sequence[Goal], typical: Latency, beside: floa
 
 
 def _writes(goal: Goal, time: float) -> bool:
-    """Whether a token of ``goal`` behind the first was being written."""
+    """Whether a token of ``goal`` after its first was being written."""
     return time > goal.first_token_at and any(s.start < time < s.end for s in goal.writing)
-
-
-def _shared(begun: float, ended: float, other: Goal) -> float:
-    return sum(max(0.0, min(s.end, ended) - max(s.start, begun)) for s in other.writing)

@@ -231,7 +231,7 @@ def _actions(
     skills: SkillSet,
     streamed: bool,
 ) -> list[Action]:
-    """What the robot did, each call at its place in the text. A call that stands there several
+    """What the robot did, each call at its place in the text. A call that is there several
     times is the next one after the call before; after a loop's last call comes its first."""
     written = [
         (segment, call)

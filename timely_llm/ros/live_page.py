@@ -37,7 +37,7 @@ class LivePage:
         return None if shown is None else _json(shown)
 
     def _metrics(self) -> bytes:
-        from timely_llm.live.metrics import exposition
+        from timely_llm.live.prometheus import exposition
 
         with self.fleet.changed:
             return exposition(self.fleet.state, time.monotonic())

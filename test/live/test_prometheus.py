@@ -6,7 +6,7 @@ import pytest
 from fleets import busy
 from prometheus_client.parser import text_string_to_metric_families
 
-from timely_llm.live.metrics import exposition
+from timely_llm.live.prometheus import exposition
 
 
 def test_metrics_are_what_prometheus_reads() -> None:
