@@ -1,4 +1,4 @@
-"""Where the files that come with the package lie, in a checkout and in an install space. Pure."""
+"""Paths of the files that come with the package, in a checkout and in an install space. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _PACKAGE = Path(__file__).resolve().parent
 def share(*parts: str) -> Path:
     """The path of a file or folder such as ``share("config", "prompts")``; it need not exist.
 
-    Beside the package, where that is a checkout; else ``<prefix>/share/timely_llm`` of the install
-    space that the package lies in. ``FileNotFoundError`` where there is neither.
+    In a checkout next to the package; else in ``<prefix>/share/timely_llm`` of the install space
+    that holds the package. ``FileNotFoundError`` where there is neither.
     """
     root = _PACKAGE.parent
     if (root / "package.xml").is_file():
@@ -24,5 +24,5 @@ def share(*parts: str) -> Path:
 
 
 def data(name: str) -> Path:
-    """The path of a file of published data, which lies inside the package wherever that is."""
+    """The path of a file of published data, which is part of the package."""
     return _PACKAGE / "data" / name

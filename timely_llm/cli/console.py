@@ -1,4 +1,4 @@
-"""Where commands print tables and lines. Needs rich."""
+"""The console on which commands print tables and lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A planner and its robots as processes of this machine, on a ROS domain of their own.
-
-The same nodes as the launch files start, without launch.
-"""
+"""A planner and its robots as processes of this machine, in a separate ROS domain: the nodes that
+the launch files start, without launch."""
 
 from __future__ import annotations
 
@@ -32,9 +30,9 @@ class FleetError(RuntimeError):
 
 
 def claim_domain(environment: Mapping[str, str] = os.environ) -> tuple[int, IO[str] | None]:
-    """A ROS domain for processes that want to be among themselves: the environment's, where it
-    names one, else one that nobody uses. Keep what comes with it: it is the claim, and lasts as
-    long as the file is open."""
+    """A ROS domain for a group of processes: the environment's, where it names one, else one that
+    nobody uses. It is claimed for as long as the file that comes with it is open.
+    ``FleetError`` where all are in use."""
     given = environment.get("ROS_DOMAIN_ID", "")
     if given:
         return int(given), None
@@ -105,8 +103,8 @@ class LocalFleet:
     started: dict[str, Child] = field(default_factory=dict)
 
     def start(self, planner: Mapping[str, Value]) -> None:
-        """Start all processes; ``planner`` are the planner's parameters. ``FleetError`` where an
-        interpreter of its own is not there."""
+        """Start all processes; ``planner`` are the planner's parameters. ``FleetError`` where the
+        interpreter that a robot or simulator names is missing; then none is started."""
         simulators = [(f"sim-{each.name}", each) for each in self.fleet.simulators]
         interpreters = [(name, each.python) for name, each in simulators]
         interpreters += [(robot.robot_id, robot.python) for robot in self.fleet.robots]

@@ -20,20 +20,24 @@ class SharedFleet:
         self.failure: Exception | None = None  # why it is not followed any more
 
     def status(self, status: PlannerStatus) -> None:
+        """The planner's heartbeat."""
         with self.changed:
             self.state.follow_status(status, time.monotonic())
             self.changed.notify_all()
 
     def robots(self, robots: tuple[RobotInfo, ...]) -> None:
+        """The registered robots."""
         with self.changed:
             self.state.follow_robots(robots)
             self.changed.notify_all()
 
     def event(self, event: PlanEvent) -> None:
+        """A change of a plan."""
         with self.changed:
             self.state.follow_event(event, time.monotonic())
 
     def execution(self, robot_id: str, report: Execution) -> None:
+        """A robot's report."""
         with self.changed:
             self.state.follow_execution(robot_id, report, time.monotonic())
 

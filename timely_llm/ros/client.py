@@ -1,7 +1,7 @@
 """A client of the planner: sends goals, follows them, lists and stops robots. Plain values outside.
 
 Everything happens in the thread that calls ``spin``, which also runs the callbacks; so a program
-with a loop of its own stays in charge, of Ctrl-C too.
+with its own loop stays in charge, of Ctrl-C too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from timely_llm.ros.process import GuestNode
 from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
 
 MEETING = 2.0  # s, for the planner to see this client
-ANSWER = 0.5  # s, after which a question that was lost is asked again
+ANSWER = 0.5  # s without an answer, after which a request is sent again
 SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
 
 
@@ -38,7 +38,7 @@ class NoPlanner(PlannerError):
 
 
 def no_planner(where: str, waited: float) -> NoPlanner:
-    """Says where a planner was sought for how many s, and how to start one."""
+    """The error that says where a planner was sought, for how long (s), and how to start one."""
     domain = os.environ.get("ROS_DOMAIN_ID", "0")
     return NoPlanner(
         f"no planner answers on {where} in ROS domain {domain} (waited {waited:g} s): start one "
@@ -58,6 +58,7 @@ class PlanRequest:
 
     @property
     def ended(self) -> bool:
+        """Whether its result is here."""
         return self.result is not None
 
     def cancel(self) -> None:
@@ -121,9 +122,9 @@ class PlannerClient(GuestNode):
         self._meet(check)
 
     def _meet(self, check: Callable[[], None] | None) -> None:
-        """To see the planner is not to be seen: until it knows this client's side too, a goal or
-        its acceptance may be lost. What a node has is announced in order, so that a planner that
-        answers on what was made last knows it all. One that is busy is not waited for."""
+        """Wait until the planner sees this client, too; until then a goal or its acceptance may be
+        lost. A node's endpoints are announced in order, so a planner that answers on the newest
+        one knows all of them. A planner that is busy is waited for only for ``MEETING``."""
         client: Client[Any, Any] = self.node.create_client(srv.ListRobots, "list_robots")
         limit = time.monotonic() + MEETING
         try:

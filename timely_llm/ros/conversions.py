@@ -42,6 +42,7 @@ def time_to_ros(seconds: float) -> Time:
 
 
 def time_from_ros(time: Time) -> float:
+    """s since the epoch."""
     return (time.sec * 1_000_000_000 + time.nanosec) / 1_000_000_000  # rounded once
 
 
@@ -51,6 +52,7 @@ def uuid_to_ros(plan_id: str) -> UUID:
 
 
 def uuid_from_ros(uuid: UUID) -> str:
+    """32 hexadecimal digits."""
     return instance_from_ros(uuid.uuid)
 
 
@@ -63,6 +65,7 @@ def instance_to_ros(instance: str) -> list[int]:
 
 
 def instance_from_ros(data: Any) -> str:
+    """32 hexadecimal digits from 16 bytes."""
     return bytes(data).hex()
 
 
@@ -209,7 +212,8 @@ _WITH_RESULT = (
 
 
 def event_to_ros(event: values.PlanEvent, instance: str) -> PlanEvent:
-    """``instance`` is the planner's. The goal and the result lie flat in the message."""
+    """``instance`` is the planner's. The fields of the goal and of the result are fields of the
+    message."""
     message = PlanEvent(
         stamp=time_to_ros(event.stamp),
         instance=instance_to_ros(instance),

@@ -28,6 +28,7 @@ class Parameter:
     range: tuple[float, float] | None = None
 
     def descriptor(self) -> ParameterDescriptor:
+        """What ``ros2 param describe`` shows; the parameter cannot be changed at run time."""
         descriptor = ParameterDescriptor(description=self.description, read_only=True)
         if self.range and isinstance(self.default, int):
             whole = IntegerRange(from_value=int(self.range[0]), to_value=int(self.range[1]))

@@ -1,5 +1,5 @@
-"""The thread that turns the planner's loop. All of the planner's state is touched here and nowhere
-else: events come in through one queue, commands go out through one function."""
+"""The thread that runs the planner's loop. Nobody else touches the planner's state: events come in
+through one queue, commands go out through one function."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Snapshot:
 
 
 class Watch:
-    """Whether a loop still turns, by looks at how often it has turned. A time in which nobody
-    looked counts for one ``period``: then this process hung itself, or was stopped. Times in s."""
+    """Whether a loop still turns, judged by its count of turns. A time in which nobody looked
+    counts for at most two ``period``: then this whole process hung, or was stopped. Times in s."""
 
     def __init__(self, limit: float, period: float) -> None:
         self._limit, self._period = limit, period

@@ -1,4 +1,4 @@
-"""A running fleet followed over ROS, in a thread of its own: for ``timely-llm top``."""
+"""A running fleet followed over ROS, in a separate thread: for ``timely-llm top``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = Callable[[str, bool], object]  # words, and whether it was done
 class FleetFeed(threading.Thread):
     """Follows the planner under ``namespace`` and all its robots from ``start`` to ``close``.
 
-    All that look at it raise what ended the thread, if anything did.
+    Every way to look at it raises what ended the thread, if anything did.
     """
 
     def __init__(self, namespace: str = "") -> None:

@@ -47,7 +47,7 @@ class PlanServer:
         return tuple((name, handle.request.robot_id) for name, (handle, _) in self._goals.items())
 
     def feedback(self, feedback: values.PlanFeedback) -> None:
-        """Tell the goal's client how far it is."""
+        """Publish how far the goal is."""
         if feedback.plan_id in self._goals:
             self._goals[feedback.plan_id][0].publish_feedback(to_ros(feedback))
 

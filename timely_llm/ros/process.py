@@ -1,5 +1,5 @@
 """Nodes in a process: one that is the process (start, spin, stop on a signal, exit status), and one
-in a program with a loop of its own."""
+in a program with its own loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 _FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
 _LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
 TICK = 0.05  # s, between two looks at what a program waits for
-_SAME_WISH = 3.0  # s; launchers wait longer before they insist
+_SAME_SIGNAL = 3.0  # s; launchers wait longer before they send another
 
 
 def new_instance() -> str:
@@ -37,7 +37,7 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoR
 
     The node has ``parameters``; ``done``, a future of the exit status; ``failure``, the exception
     that it could not start for; and ``finish``, which ends it in good order and completes ``done``,
-    called in a thread of its own.
+    called in a separate thread.
     """
     stopper = Stopper()
     try:
@@ -76,7 +76,7 @@ def _autostart(node: Any) -> bool:
 
 
 class GuestNode:
-    """A node in a program with a loop of its own: callbacks run inside ``spin``, in its caller's
+    """A node in a program with its own loop: callbacks run inside ``spin``, in its caller's
     thread, and signals stay with the program. Use it in a ``with``; one at a time in a process."""
 
     def __init__(self, name: str, namespace: str) -> None:
@@ -111,9 +111,9 @@ class GuestNode:
 
 
 class Stopper:
-    """Calls a function, in a thread of its own, at the first SIGINT or SIGTERM; before there is
-    one, and at a later signal, the process ends at once. What comes within 3 s of the first
-    is the same wish: a terminal and a launcher both pass Ctrl-C on.
+    """Calls a function, in a separate thread, at the first SIGINT or SIGTERM; before there is
+    one, and at a later signal, the process ends at once. Signals within 3 s of the first count as
+    the same one: a terminal and a launcher both pass Ctrl-C on.
 
     Python runs signal handlers between two steps of the main thread's own code, and that thread is
     inside the executor: so the byte that the interpreter writes on a signal is waited for instead.
@@ -129,6 +129,7 @@ class Stopper:
         threading.Thread(target=self._wait, name="signals", daemon=True).start()
 
     def call(self, finish: Callable[[], None]) -> None:
+        """From now on, call ``finish`` at the first signal."""
         self._finish = finish
 
     def _wait(self) -> None:
@@ -137,6 +138,6 @@ class Stopper:
             os._exit(0)
         threading.Thread(target=self._finish, name="finish", daemon=True).start()
         first = time.monotonic()
-        while time.monotonic() - first < _SAME_WISH:
+        while time.monotonic() - first < _SAME_SIGNAL:
             self._reader.recv(1)
         os._exit(1)

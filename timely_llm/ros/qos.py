@@ -1,4 +1,4 @@
-"""How the topics and services are kept. Both sides of each take it from here."""
+"""Quality of service of the topics and services; both sides of each take it from here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 RELIABLE = QoSProfile(
     depth=1000, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
 )
-#: Services. By default one keeps ten requests: of a fleet's goals that come at once, the rest is
-#: lost.
+#: Services. By default a service keeps ten requests, and more goals than that may come at once.
 BURST = QoSProfile(depth=1000)
 #: What a late joiner must know.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -125,7 +125,7 @@ def _type_name(kind: type) -> str:
 
 
 def _qos(profile: QoSProfile) -> Qos:
-    """As a bag's metadata has it. A depth that was not told over the wire stays 0."""
+    """As a bag's metadata has it. A depth that is not known over the wire stays 0."""
     return Qos(
         QosHistory(int(profile.history)),
         profile.depth,

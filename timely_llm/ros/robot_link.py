@@ -1,7 +1,7 @@
 """The topics between the planner and its robots: segments out, execution reports in.
 
 Reliable is not delivered: what is published before the reader is there is lost. So a robot's
-segments wait here until its reader is matched and the robot has spoken in the session they are of.
+segments wait here until its reader is matched and the robot has sent a report in their session.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class RobotLinks:
                 link.send(segment)
 
     def cancel(self, robot_id: str, plan_id: str) -> None:
-        """Tell the robot to drop the plan, whatever it has of it."""
+        """Send the robot a CANCEL of the plan, whatever it has of it."""
         with self._lock:
             link = self._links.get(robot_id)
             if link is not None:

@@ -1,16 +1,16 @@
-"""Time that only ever passes, from a clock that may be set. Pure: readings in, seconds out."""
+"""Time that never goes back, from a clock that may be set. Pure: readings in, seconds out."""
 
 from __future__ import annotations
 
-TOLERANCE = 0.5  # s that two clocks may differ by in one look before one of them was set
+TOLERANCE = 0.5  # s between two readings by which the clocks may differ; more: one was set
 
 
 class SteadyTime:
-    """Counts on where the clock jumps, so that no timeout comes early and none comes never.
+    """Keeps counting where the clock jumps, so that no timeout is early and none is lost.
 
-    ``at`` takes what the clock reads, in s, and, where there is one, what a clock reads that cannot
-    be set: then jumps either way are seen. Simulated time has none beside it: time that is set back
-    goes on from where it was, and a leap forward is taken for time that has passed.
+    ``at`` takes the clock's reading, in s, and, where there is one, the reading of a clock that
+    cannot be set: it reveals jumps in both directions. Simulated time has no such clock: after it
+    is set back, time continues from where it was, and a jump forward counts as time that passed.
     """
 
     def __init__(self) -> None:

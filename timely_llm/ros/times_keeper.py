@@ -1,5 +1,5 @@
-"""The file of learned durations: read at configure, written now and then and at the end; and what
-is said of robots that have become slower. An edge: files, a thread."""
+"""The file of learned durations, read at configure, written every minute and at the end; and the
+log of robots that have become slower."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST = 1 << 26  # bytes
 class TimesKeeper:
     """Keeps what was learned in ``path``; None: nowhere.
 
-    A file that cannot be read as learned times is never written over: what it is stands in
-    ``problem`` and is said once, and the planner begins with the skill sets' durations. ``warn``
-    and ``error`` log a line.
+    A file that cannot be read as learned times is never overwritten: ``problem`` says what is
+    wrong with it, the log does so once, and the planner begins with the skill sets' durations.
+    ``warn`` and ``error`` log a line.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TimesKeeper:
                     self.drifts.setdefault(robot, {})[skill] = own.drift.factor
 
     def drifted(self, robot: str, skill: str, factor: float) -> None:
-        """Say, once, that a robot's skill takes ``factor`` times as long as it used to."""
+        """Log that a robot's skill takes ``factor`` times as long as it used to; 1: as usual."""
         if factor == 1.0:
             self.drifts.get(robot, {}).pop(skill, None)
             self._warn(f"robot {robot!r}: {skill} takes as long as usual again")
@@ -70,13 +70,13 @@ class TimesKeeper:
         self._warn(f"robot {robot!r}: {skill} takes {factor:.2f} times as long as it used to")
 
     def keep(self, learned: Learned) -> None:
-        """Write soon, in a thread of its own; only the last of several is written."""
+        """Write soon, in a separate thread; of several, only the last is written."""
         if self.path is not None and self._readable:
             self._latest = learned
             self._writing = {self._writer.submit(self._write, self.path, learned)}
 
     def finish(self, learned: Learned | None) -> None:
-        """Write now what is waiting, or ``learned`` where there is such."""
+        """Keep ``learned``, if there is any, and wait until everything is written."""
         if learned is not None:
             self.keep(learned)
         wait(self._writing)

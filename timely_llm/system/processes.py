@@ -1,8 +1,7 @@
 """Child processes that end with their parent, whatever happens to it. Linux, one level deep.
 
-Each child is the leader of a session of its own, so that a terminal's Ctrl-C reaches the parent
-alone, which then ends its children in order; and each asks the kernel to be told to end when the
-parent dies.
+Each child leads a new session, so that a terminal's Ctrl-C reaches only the parent, which then ends
+its children in order; and each has the kernel send it a signal when the parent dies.
 """
 
 from __future__ import annotations
@@ -55,6 +54,7 @@ class Interrupt:
             signal.signal(number, handler)
 
     def check(self) -> None:
+        """Raise ``Interrupted`` if a signal came."""
         if self.requested:
             raise Interrupted
 
@@ -76,6 +76,7 @@ class Child:
 
     @property
     def ended(self) -> bool:
+        """Whether it is no longer running."""
         return self.process.poll() is not None
 
     def tail(self, lines: int = 12) -> str:
@@ -93,7 +94,7 @@ class Child:
 class ProcessGroup:
     """Children that are started one by one and ended together; use it in a ``with``.
 
-    What they write goes to files in ``folder``, one for each.
+    Their output goes to files in ``folder``, one for each.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -110,10 +111,10 @@ class ProcessGroup:
     def start(
         self, name: str, entry: str, arguments: Sequence[str] = (), python: str = ""
     ) -> Child:
-        """Run the function ``entry`` (``module:function``) in a process of its own, with
-        ``arguments`` as its command line. ``name`` names its log; ``python`` is the interpreter,
-        where another environment than this one shall run it. Call it from the main thread: the
-        kernel takes the end of the thread that starts a child for the end of its parent."""
+        """Run the function ``entry`` (``module:function``) in a new process, with ``arguments`` as
+        its command line. ``name`` names its log; ``python`` is the interpreter of another
+        environment, if it needs one. Call it from the main thread: when the thread that started a
+        child ends, the kernel takes that for the end of its parent."""
         log = self.folder / f"{name}.log"
         runner = python or sys.executable
         command = [runner, "-m", "timely_llm.system.processes", str(os.getpid()), entry]
@@ -132,11 +133,11 @@ class ProcessGroup:
         return child
 
     def ended(self) -> Child | None:
-        """The first child that has ended by itself, if any."""
+        """The first child that has ended, if any."""
         return next((child for child in self.children if child.ended), None)
 
     def stop(self, grace: float = 4.0) -> None:
-        """Interrupt all children, kill after ``grace`` s who is still there, and forget them."""
+        """Interrupt all children, kill those that still run after ``grace`` s, and forget them."""
         for child in self.children:
             child.signal(signal.SIGINT)
         deadline = time.monotonic() + grace
@@ -155,8 +156,8 @@ class ProcessGroup:
 
 
 def environment_of(python: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables for an interpreter of another virtual environment: without what
-    they say of this one, in its place what they must say of that."""
+    """The environment variables for an interpreter of another virtual environment: paths into this
+    environment are left out, paths into that one are added."""
     ours, theirs = sys.prefix, os.path.dirname(os.path.dirname(os.path.abspath(python)))
     added = {"PATH": [os.path.join(theirs, "bin")], "AMENT_PREFIX_PATH": [theirs]}
     # The first is set by the start-up file of ROS as wheels, once its libraries are in the path.
