@@ -1,55 +1,14 @@
 """Prompt templates: what the blocks see, what is refused and where, the default for any robot."""
 
-import dataclasses
-from pathlib import Path
-
 import pytest
+from prompt_kinds import BLIND, CRAWLER
 
-import timely_llm.paths
-from timely_llm.language.loader import load_skill_set, read_skill_set
-from timely_llm.language.parser import PlanChecker
-from timely_llm.paths import data, share
-from timely_llm.prompts.examples import examples
+from timely_llm.language.loader import load_skill_set
+from timely_llm.paths import share
 from timely_llm.prompts.template import PromptTemplate, TemplateError
 
 TELLO = load_skill_set(share("config", "skills", "tello.yaml"))
 INDY7 = load_skill_set(share("config", "skills", "indy7.yaml"))
-CRAWLER = read_skill_set(
-    """
-kind: crawler
-description: a crawler with one motor, one eye and a printer
-bounds: {max_nesting: 1, max_statements: 4, max_loop: 2}
-skills:
-  - name: go
-    long_name: go
-    description: crawl on
-    arguments: [{name: length, type: int, unit: mm, minimum: 7, maximum: 9}]
-    duration: {constant: 1}
-  - name: tag
-    long_name: tag
-    description: print a label
-    arguments: [{name: label, type: str, maximum: 8, pattern: "[A-Z]{1,8}"}]
-    duration: {constant: 1}
-  - name: see
-    long_name: see
-    description: whether the object is in view
-    arguments: [{name: object, type: str, maximum: 8}]
-    returns: bool
-    duration: {constant: 0.001}
-"""
-)
-BLIND = read_skill_set(
-    """
-kind: blind
-description: one that can only wait
-skills:
-  - name: w
-    long_name: wait
-    description: wait
-    arguments: [{name: seconds, type: float, unit: s, minimum: 0.1, maximum: 0.4}]
-    duration: {argument: seconds}
-"""
-)
 SIMPLE = """{% macro quoted(text) %}<{{ text }}>{% endmacro %}
 left out
 {% block system %}{{ skills.kind }} {{ quoted("a") }}
@@ -163,44 +122,3 @@ def test_the_default_names_every_skill_and_its_limits(skills):
     assert skills.description in system
     user = PromptTemplate.default().user(skills, "[cat x:0.5]", "find the cat")
     assert user == "\nScene: [cat x:0.5]\nInstruction: find the cat\nPlan:"
-
-
-@pytest.mark.parametrize("skills", [TELLO, INDY7, CRAWLER, BLIND], ids=lambda skills: skills.kind)
-def test_every_example_is_a_plan_that_the_robot_accepts(skills):
-    shown = examples(skills)
-    assert shown
-    for example in shown:
-        checker = PlanChecker(skills)
-        checker.feed(example.plan)
-        checker.finish()
-        assert example.plan in PromptTemplate.default().system(skills)
-
-
-def test_examples_use_what_the_skill_set_offers():
-    assert [example.plan for example in examples(TELLO)] == [
-        "mf(100);tc(90)",
-        "?s('apple')==True{g('apple');->True}->False",
-        "?iv('apple'){l('Yes');->True}l('No');->False",
-        "3{mf(100);tc(90)}",
-        "l('I cannot do that')",
-    ]
-    assert [example.plan for example in examples(CRAWLER)] == ["go(7)", "->False"]
-    tiny = dataclasses.replace(TELLO.bounds, max_nesting=0)
-    assert len(examples(dataclasses.replace(TELLO, bounds=tiny))) == 2
-
-
-def test_share_of_a_checkout_and_of_an_install_space(tmp_path, monkeypatch):
-    assert share("package.xml").is_file()
-    package = tmp_path / "lib" / "python3.11" / "site-packages" / "timely_llm"
-    folder = tmp_path / "share" / "timely_llm"
-    package.mkdir(parents=True)
-    monkeypatch.setattr(timely_llm.paths, "_PACKAGE", package)
-    with pytest.raises(FileNotFoundError, match="share/timely_llm"):
-        share("config")
-    folder.mkdir(parents=True)
-    assert share("config", "prompts") == folder / Path("config/prompts")
-    assert data("tasks.json") == package / "data" / "tasks.json"
-
-
-def test_published_data_lies_in_the_package():
-    assert data("lrtrace_tasks.json").is_file()

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 from sim_cases import ENGINE, GO, SKILLS, UTILITY, drawn, run, task, trace
 
 from timely_llm import policies
-from timely_llm.estimation.presets import EngineModel
-from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import PlanEventType
-from timely_llm.protocols.utility import TimeUtility, Urgency
-from timely_llm.simulation.loop import Replay, Setting, UnknownKind, noisy, oracle, simulate
+from timely_llm.simulation.loop import Replay, Setting, UnknownKind, simulate
 from timely_llm.simulation.trace import Arrival, Trace
 
 SEGMENTED = [name for name in policies.names() if policies.get(name).streams]
@@ -93,24 +90,6 @@ def test_texts_are_read_as_their_kind_says():
     assert sentences.response_s < 0.2 < whole.response_s
 
 
-def test_a_goal_without_a_segment_scores_its_utility_at_the_cut():
-    slow = EngineModel("slow", StepLatency((10.0,)), kv_tokens=4000)
-    result = run(trace((0.0, task()), (5.0, task())), engine=slow, cut=20.0)
-    first, second = result.outcomes
-    assert result.cut_at == 25.0
-    # The first token comes with the prompt, in no time; the fourth at 30 s.
-    assert (first.response_s, second.response_s) == (None, None)
-    assert first.utility == UTILITY(25.0)
-    assert second.utility == UTILITY(20.0)
-    assert (first.completed_at, first.waiting_s, first.met) == (None, 25.0, False)
-
-
-def test_a_segment_on_its_way_at_the_cut_does_not_count():
-    one = trace((0.0, task()))
-    assert run(one, cut=0.079).outcomes[0].response_s is not None
-    assert run(one, cut=0.077).outcomes[0].response_s is None
-
-
 def test_what_deciding_and_segmenting_cost():
     """1 ms behind the arrival; behind the first segment 1 ms and half of 10 ms."""
     result = run(trace((0.0, task())), decision_overhead=0.001, plan_overhead=0.010)
@@ -146,18 +125,6 @@ def test_a_plan_larger_than_the_cache_is_a_goal_that_failed():
     assert first.response_s is None and first.error_code.name == "INVALID_GOAL"
     assert first.utility == UTILITY(60.0)
     assert second.completed_at is not None
-
-
-def test_refusals_are_off_unless_asked_for_and_stay_in_n():
-    """Twenty urgent goals at once, one after the other: for most it would be too late."""
-    worth = {"urgency": Urgency.URGENT, "utility": TimeUtility(0.2, -6.0, 2.0)}
-    what = trace(*[(0.0, task(**worth))] * 20)
-    assert not any(goal.refused for goal in run(what, "edf").outcomes)
-    result = run(what, "edf", refusals=True)
-    refused = [goal for goal in result.outcomes if goal.refused]
-    assert 0 < len(refused) < len(result.outcomes) == 20
-    assert {goal.error_code.name for goal in refused} == {"OVERLOADED"}
-    assert {goal.utility for goal in refused} == {worth["utility"](60.0)}
 
 
 def test_conditions_are_true_and_loops_are_run():
@@ -237,14 +204,6 @@ def test_steps_are_taken_together():
         assert replay.run().steps == 61
         turns[together] = next(count)
     assert turns[False] >= 61 > 10 > turns[True]
-
-
-@pytest.mark.parametrize("make", [oracle, noisy])
-def test_predictors_that_know_the_trace(make):
-    what = drawn(3)
-    result = run(what, "isrtf", 4, predictor=make, cut=600.0)
-    assert all(goal.completed_at is not None for goal in result.outcomes)
-    assert repr(run(what, "isrtf", 4, predictor=make, cut=600.0, together=False)) == repr(result)
 
 
 def test_events_are_kept_on_demand_and_change_nothing():

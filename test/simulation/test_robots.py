@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_cases import GO, SKILLS, task
-from sim_parts import TimedBody, tokens_of
+from sim_cases import SKILLS, task
+from sim_parts import TimedBody
 
 from robot_adapters.executor.executor import RobotExecutor, Timing
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import Execution, ExecutionState, Segment
-from timely_llm.simulation.known_plans import Playback, read
+from timely_llm.simulation.known_plans import read
 from timely_llm.simulation.robots import HEARTBEAT, SimRobot
 from timely_llm.simulation.workloads.tasks import published, skill_sets
 
@@ -127,21 +127,3 @@ def test_a_call_that_takes_longer_than_expected_says_so():
     assert [report.total_remaining for report in reports[2:4]] == [0.0, 0.0]
     robot.receive(second, 10.0)
     assert robot.wake == 13.0  # nothing more is to be written: its delay is no news
-
-
-def test_a_playback_says_what_the_cutter_said():
-    plan = read(task(), SKILLS["walker"])
-    assert [plan.tokens_to_boundary[i] for i in range(10)] == [3, 2, 1, 0, 4, 3, 2, 1, 0, 0]
-    playback = Playback(plan)
-    playback.skip(3)
-    assert playback.tokens_to_boundary == 0
-    (cut,) = playback.feed(")")
-    assert (cut.text, cut.calls[0].expected_duration, cut.last) == ("go(2)", 2.0, False)
-    assert playback.tokens_to_boundary == 4
-    texts = [cut.text for of_token in plan.cuts for cut in of_token]
-    assert "".join(texts) == GO == "".join(tokens_of(GO))
-
-
-def test_an_answer_that_is_cut_off_is_refused():
-    with pytest.raises(ValueError, match="task 'broken'.*cut off"):
-        read(replace(task("go(1);go("), name="broken"), SKILLS["walker"])
