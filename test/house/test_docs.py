@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from timely_llm import policies
+from timely_llm.protocols.messages import ErrorCode
+from timely_llm.ros.parameters import PARAMETERS
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/*.md")))
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -54,3 +58,13 @@ def test_every_file_that_a_page_names_is_there(page):
     places = (ROOT, ROOT / "timely_llm", ROOT / "robot_adapters")
     named = re.findall(r"`([a-z_]+/[\w/]+\.(?:py|yaml|jinja2|action))`", (ROOT / page).read_text())
     assert [name for name in named if not any((place / name).is_file() for place in places)] == []
+
+
+def test_every_code_policy_and_parameter_has_its_line():
+    codes = (ROOT / "docs/interfaces.md").read_text()
+    assert [code.name for code in ErrorCode if not re.search(rf"\b{code.name}\b", codes)] == []
+    rules = (ROOT / "docs/policies.md").read_text()
+    assert [name for name in policies.names() if f"`{name}`" not in rules] == []
+    config = (ROOT / "config/planner.yaml").read_text()
+    lines = (name.rpartition(".")[2] for name in PARAMETERS)
+    assert [name for name in lines if not re.search(rf"^ *{name}:", config, re.MULTILINE)] == []
