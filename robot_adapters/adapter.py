@@ -160,6 +160,15 @@ ADAPTERS: dict[str, str] = {
 }
 
 
+def load_class(path: str, what: str) -> type[Any]:
+    """The class ``module:class``; ``AdapterError`` says of ``what`` why it cannot be had."""
+    module, _, attribute = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise AdapterError(f"{what}: {error}") from error
+
+
 def adapter_class(name: str) -> type[Any]:
     """The adapter class of a registered name, or of ``module:class`` for one of your own.
 
@@ -169,15 +178,13 @@ def adapter_class(name: str) -> type[Any]:
     path = name if ":" in name else ADAPTERS.get(name)
     if path is None:
         raise AdapterError(f"adapter: unknown name {name!r}{hint(name, ADAPTERS)}")
-    module, _, attribute = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise AdapterError(f"adapter {name!r}: {error}") from error
+    found = load_class(path, f"adapter {name!r}")
     missing = [part for part in PARTS if part not in dir(found)]
     missing += [part for part in OWN if getattr(found, part, None) is getattr(Adapter, part)]
     if missing:
-        raise AdapterError(f"adapter {name!r}: {attribute} lacks {', '.join(missing)}")
+        raise AdapterError(
+            f"adapter {name!r}: {path.rpartition(':')[2]} lacks {', '.join(missing)}"
+        )
     return found
 
 

@@ -7,14 +7,13 @@ parameter ``perception`` (``module:class``), makes the skills that depend on a p
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from robot_adapters.adapter import AdapterError
+from robot_adapters.adapter import AdapterError, load_class
 from timely_llm.language.skills import Value
 
 Point = tuple[float, float, float]
@@ -134,13 +133,9 @@ def make_perception(path: str, robot_id: str, config: str) -> object:
     it cannot be had."""
     if not path:
         return None
-    module, sign, attribute = path.partition(":")
-    if not sign:
+    if ":" not in path:
         raise AdapterError(f"perception: {path!r} must be module:class")
-    try:
-        cls = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise AdapterError(f"perception {path!r}: {error}") from error
+    cls = load_class(path, f"perception {path!r}")
     try:
         return cls(robot_id, config)
     except (AdapterError, ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Which segments a robot takes. Pure: no plan is run here and nothing is sent.
+"""Which segments a robot takes. Pure: no plan runs here and nothing is sent.
 
 Reliable is not delivered, and a motion must never be done twice: indices of a plan count up
 without gaps, a plan that is over stays over, and segments of another session are strangers.
@@ -33,7 +33,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Nothing to say: the plan's end was reported already, or this robot is nobody's yet."""
+    """Nothing to say: the plan's end was reported already, or the robot is not registered yet."""
 
 
 Verdict = Take | Reject | Ignore
@@ -95,7 +95,7 @@ class Delivery:
 
     def _late(self, segment: Segment, refusal: str) -> Verdict:
         """A segment of a plan that is over. In-flight ones are counted, so that the REPLACE that
-        plans the goal again can be told from a repetition."""
+        plans the goal again differs from a repetition."""
         state, expected = self._over[segment.plan_id]
         if segment.index >= expected:
             self._over[segment.plan_id] = (state, segment.index + 1)

@@ -173,14 +173,14 @@ class Indy7Adapter(Adapter):
             facts["tool"] = "x {:.0f} y {:.0f} z {:.0f} mm, u {:.0f} v {:.0f} w {:.0f} deg".format(
                 *look.tool
             )
-        told = {
+        shown = {
             "holds": self.actions.holds,
             "silence": "" if silence is None else f"{silence:.1f} s",
             "recovery": self.arm.recovery,
             "said": self._said,
             "last error": self._error,
         }
-        return facts | {name: text for name, text in told.items() if text}
+        return facts | {name: text for name, text in shown.items() if text}
 
     def close(self, now: float) -> None:
         self.halt(now)

@@ -1,7 +1,7 @@
 """The simulated robot: a body in a world whose calls take the published times. Pure.
 
 Durations are drawn from the skills' time models with a seed of the robot's own, so that a run can
-be repeated. What is remaining is told from the expected duration, as a real robot would: a scan
+be repeated. What remains is reported from the expected duration, as a real robot would do: a scan
 does not know beforehand at which step it finds something.
 """
 

@@ -219,7 +219,7 @@ class TelloAdapter(Adapter):
 
     def diagnostics(self) -> Mapping[str, str]:
         state, silence = self.flight.link.state(), self.flight.link.silence()
-        told = {
+        shown = {
             "battery": _unit(state, "bat", "%"),
             "height": _unit(state, "h", "cm"),
             "range": _unit(state, "tof", "cm"),
@@ -232,7 +232,7 @@ class TelloAdapter(Adapter):
             "last error": self._error,
         }
         facts = {"state": self._landing.words(), "pose": str(self._dead_reckoning)}
-        return facts | {name: text for name, text in told.items() if text}
+        return facts | {name: text for name, text in shown.items() if text}
 
     def close(self, now: float) -> None:
         self._call = None
