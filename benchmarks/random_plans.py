@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import MAX_TOKENS, Bench, bundled_model, running
-from timely_llm.language.parser import PlanChecker, PlanError
+from timely_llm.language.parser import Parser, PlanError
 from tools.random_model import make_random_model
 
 BATCH = 16
@@ -81,7 +81,7 @@ def _plan_all(
 
 
 def _verdict(bench: Bench, plan: str, finish: str, names: Counter, wrong: list[str]) -> str:
-    checker = PlanChecker(bench.skills)
+    checker = Parser(bench.skills)
     try:
         names.update(call.name for call in checker.feed(plan))
         if finish == "length":

@@ -6,7 +6,7 @@ from plan_language import ROVER_YAML
 from robot_adapters.adapter import make_adapter
 from robot_adapters.executor.executor import RobotExecutor
 from timely_llm.language.loader import read_skill_set
-from timely_llm.language.parser import PlanChecker, PlanError
+from timely_llm.language.parser import Parser, PlanError
 from timely_llm.language.segmenter import plan_detector
 from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
@@ -18,7 +18,7 @@ PLAN = "2{?bt()<50{st(-5,0.5)};dv(2)};?sp('A1')==False{dv(-1.5);->'tank empty'}"
 
 def planner_side(skills: SkillSet, tokens: list[str]) -> list[Segment]:
     """Cut and check the text as the planner does."""
-    detector, checker, segments = plan_detector(skills), PlanChecker(skills), []
+    detector, checker, segments = plan_detector(skills), Parser(skills), []
     for token in tokens:
         segments += detector.feed(token)
     segments.append(detector.finish())

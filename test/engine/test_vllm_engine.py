@@ -10,7 +10,7 @@ from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.vllm_engine import VllmEngine
 from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set
-from timely_llm.language.parser import PlanChecker
+from timely_llm.language.parser import Parser
 from timely_llm.paths import share
 from timely_llm.protocols.engine import (
     DuplicateRequest,
@@ -275,7 +275,7 @@ def test_random_weights_keep_to_the_robots_grammar(engine, kind):
         seen.take(engine.step(run, [name for name in left if name not in run]))
     assert not left
     for name in names:
-        checker = PlanChecker(skills)
+        checker = Parser(skills)
         checker.feed(seen.texts[name])
         if seen.ends[name] == "stop":
             checker.finish()

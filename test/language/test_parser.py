@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plan_language import CUTS, INDY7, PUBLISHED, ROOT, ROVER, TELLO, plans, split
 from plan_runs import run
 
-from timely_llm.language.parser import Call, PlanChecker, PlanError, parse
+from timely_llm.language.parser import Call, Parser, PlanError, parse
 from timely_llm.language.skills import Bounds
 
 _PIECES = """mf(50) mf( 5 0 . _1 = == ? { } ; -> - ' cat & | s('cat') iv('a') 3{ , ) ( True + * !
@@ -20,7 +20,7 @@ PIECES = st.sampled_from([*_PIECES.split(), " ", "\n"])
 
 def outcome(pieces: list[str], skills=TELLO) -> tuple[list[Call], int | None]:
     """The calls, and where the fault is."""
-    checker, calls = PlanChecker(skills), []
+    checker, calls = Parser(skills), []
     try:
         for piece in pieces:
             calls += checker.feed(piece)
@@ -48,7 +48,7 @@ def test_published_plans_pass(number):
 
 
 def test_a_call_is_known_at_its_parenthesis():
-    checker = PlanChecker(TELLO)
+    checker = Parser(TELLO)
     assert checker.feed("?s('cat'") == []
     assert checker.feed(")") == [Call("s", ("'cat'",), ("cat",), 1, 9)]
     assert checker.feed("==True{move_forward(1") == []
@@ -194,7 +194,7 @@ def test_bounds_are_those_of_the_skill_set():
 
 
 def test_a_fault_stays():
-    checker = PlanChecker(TELLO)
+    checker = Parser(TELLO)
     with pytest.raises(PlanError):
         checker.feed("mf(5)")
     for again in (lambda: checker.feed(";mf(50)"), checker.finish):
@@ -203,7 +203,7 @@ def test_a_fault_stays():
 
 
 def test_nothing_comes_behind_the_end():
-    checker = PlanChecker(TELLO)
+    checker = Parser(TELLO)
     checker.feed("mf(50)")
     checker.finish()
     with pytest.raises(PlanError, match="has already ended"):
@@ -262,7 +262,7 @@ def test_a_plan_that_is_cut_off_is_never_taken_for_more_than_it_is(plan):
 
 
 def test_a_call_without_parentheses_is_known_at_what_follows():
-    checker = PlanChecker(INDY7)
+    checker = Parser(INDY7)
     assert checker.feed("pi('a');dr") == [Call("pi", ("'a'",), ("a",), 0, 7)]
     assert checker.feed(";") == [Call("dr", (), (), 8, 10)]
     assert checker.feed("drop") == []

@@ -6,7 +6,7 @@ import pytest
 from prompt_kinds import BLIND, CRAWLER
 
 from timely_llm.language.loader import load_skill_set
-from timely_llm.language.parser import PlanChecker
+from timely_llm.language.parser import Parser
 from timely_llm.paths import share
 from timely_llm.prompts.examples import examples
 from timely_llm.prompts.template import PromptTemplate
@@ -20,7 +20,7 @@ def test_every_example_is_a_plan_that_the_robot_accepts(skills):
     shown = examples(skills)
     assert shown
     for example in shown:
-        checker = PlanChecker(skills)
+        checker = Parser(skills)
         checker.feed(example.plan)
         checker.finish()
         assert example.plan in PromptTemplate.default().system(skills)

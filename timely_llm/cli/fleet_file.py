@@ -39,6 +39,7 @@ from timely_llm.validation.reader import (
     choice,
     decoded,
     items,
+    known,
     parse_yaml,
     text,
     typed,
@@ -77,13 +78,6 @@ def _existing(name: str, folder: Path, *place: str) -> str:
     return str(path)
 
 
-def _kind(value: Any, info: ValidationInfo[_Known]) -> str:
-    kind = as_text(value)
-    if kind not in info.context.kinds:
-        raise Fault(f"{kind!r} is unknown{hint(kind, info.context.kinds)}")
-    return kind
-
-
 def _interpreter(value: Any, info: ValidationInfo[_Known]) -> str:
     """A path; links are kept, for in an environment of its own an interpreter is one."""
     path = Path(os.path.expanduser(as_text(value, 400)))
@@ -99,7 +93,7 @@ class RobotSpec(Entry):
     environment, or empty; whether it is there is looked at when the node is started."""
 
     robot_id: Annotated[str, _ID, Field(alias="id")]
-    kind: Annotated[str, PlainValidator(_kind)] = ""
+    kind: Annotated[str, known(lambda there: there.kinds)] = ""
     namespace: Annotated[str, _NAMESPACE] = ""
     adapter: Annotated[str, text(200)] = "simulated"
     skill_set: Annotated[str, text()] = ""
@@ -114,16 +108,16 @@ class RobotSpec(Entry):
             listed = context.adapter_parameters(self.adapter)
         except AdapterError as error:
             raise Fault(str(error).removeprefix("adapter: "), "adapter") from None
-        known = {parameter.name: parameter for parameter in listed}
+        parameters = {parameter.name: parameter for parameter in listed}
         values: dict[str, Value] = {}
         for name, value in self.parameters.items():
-            if name not in known:
-                reason = f"the adapter has no parameter {name!r}{hint(name, known)}"
+            if name not in parameters:
+                reason = f"the adapter has no parameter {name!r}{hint(name, parameters)}"
                 raise Fault(reason, "parameters", name)
-            if reason := _unfit(value, known[name]):
+            if reason := _unfit(value, parameters[name]):
                 raise Fault(reason, "parameters", name)
             values[name] = value
-            if type(known[name].default) is float:
+            if type(parameters[name].default) is float:
                 values[name] = float(value)
             elif isinstance(value, str) and value and os.path.isfile(context.folder / value):
                 values[name] = str(context.folder / value)
@@ -227,12 +221,12 @@ def read_fleet(
 
     ``kinds`` and ``adapter_parameters`` say what there is; default: the package's own.
     """
-    known = _Known(
+    there = _Known(
         folder or Path.cwd(),
         bundled_kinds() if kinds is None else kinds,
         adapter_parameters or parameters_of,
     )
-    return parse_yaml(text, source).read(Fleet, known)
+    return parse_yaml(text, source).read(Fleet, there)
 
 
 def bundled_kinds() -> set[str]:

@@ -25,17 +25,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import PlainValidator, ValidationInfo
-
 from timely_llm.protocols.messages import ErrorCode, OnFailure, PlanGoal, WhenBusy
 from timely_llm.protocols.utility import Urgency
-from timely_llm.validation.names import hint
 from timely_llm.validation.reader import (
     Entry,
-    Fault,
-    as_text,
     decoded,
     items,
+    known,
     named,
     number,
     parse_yaml,
@@ -88,19 +84,12 @@ def read_script(content: str, robots: Collection[str], source: str = "<script>")
     return Script(listed.description, tuple(sorted(instructions, key=lambda item: item.at)))
 
 
-def _robot(value: object, info: ValidationInfo[Collection[str]]) -> str:
-    name = as_text(value)
-    if name not in info.context:
-        raise Fault(f"{name!r} is not in the fleet{hint(name, info.context)}")
-    return name
-
-
 @dataclass(frozen=True, slots=True)
 class _Entry(Entry):
     """An instruction as the file has it."""
 
     at: Annotated[float, _SECONDS]
-    robot: Annotated[str, PlainValidator(_robot)]
+    robot: Annotated[str, known(lambda robots: robots, "is not in the fleet")]
     instruction: Annotated[str, text()]
     scene: Annotated[str, text(least=0)] = ""
     urgency: Annotated[Urgency, _URGENCY] = Urgency.NORMAL

@@ -184,7 +184,8 @@ def _span(
         ends, ways = _ways(program, place)
         here = reached[place]
         for target, way in ways:
-            reached[target] = _either(reached.get(target), _sum(here, way))
+            passed = _sum(here, way)
+            reached[target] = _either(reached.get(target), passed) or passed
         ended = _either(ended, _sum(here, ends) if ends else None)
     return reached.get(last), ended
 
@@ -205,7 +206,7 @@ def _ways(
             if skill.role == "replan":
                 return none, []
             return None, [(place + 1, _call_time(skill, call))]
-        case code.Skip(_, target) | code.Enter(target):
+        case code.Skip(_, int(target)) | code.Enter(int(target)):
             return None, [(place + 1, none), (target, none)]
         case code.Repeat(count):
             return _passes(program, place, count)

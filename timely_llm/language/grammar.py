@@ -1,6 +1,6 @@
 """The grammar that holds a model to a robot's plan language: EBNF for xgrammar, finite by design.
 
-Every plan of the grammar passes ``minispec.PlanChecker``; the reverse holds for plans written
+Every plan of the grammar passes ``Parser``; the reverse holds for plans written
 without spaces, in single quotes, with arithmetic and nested calls only in assignments. Blocks nest
 up to ``max_nesting`` and a plan has up to ``max_statements`` statements, wherever they stand, so
 the rules count: ``b2n7`` is "a statement in two blocks, seven more allowed". All numbers are within
@@ -88,16 +88,17 @@ def _values(rules: _Rules, skills: SkillSet) -> None:
     equal = words(("==", "!="))
     compare = rules.define("compare", words(("==", "!=", "<=", ">=", "<", ">")))
 
-    calls = {returns: _calls(rules, skills, returns) for returns in ("none", "bool", "num", "str")}
-    valued = [calls[returns] for returns in ("bool", "num", "str") if calls[returns]]
-    rules.define("call", *(piece for piece in calls.values() if piece))
+    found = {returns: _calls(rules, skills, returns) for returns in ("none", "bool", "num", "str")}
+    calls = {returns: piece for returns, piece in found.items() if piece}
+    valued = [piece for returns, piece in calls.items() if returns != "none"]
+    rules.define("call", *calls.values())
 
     is_boolean = rules.define("is_boolean", EMPTY, sequence(equal, boolean))
     terms = [
         sequence(variable, choice(is_boolean, sequence(compare, number), sequence(equal, compared)))
     ]
-    terms += [sequence(calls[kind], is_boolean) for kind in ("bool", "str") if calls[kind]]
-    if calls["num"]:
+    terms += [sequence(calls[kind], is_boolean) for kind in ("bool", "str") if kind in calls]
+    if "num" in calls:
         terms.append(sequence(calls["num"], compare, number))
     rules.define("term", *terms)
 
@@ -174,7 +175,7 @@ def _calls(rules: _Rules, skills: SkillSet, returns: str) -> Piece | None:
     return rules.define(f"{returns}_call", *calls) if calls else None
 
 
-def _likeness(argument: Argument) -> tuple:
+def _likeness(argument: Argument) -> tuple[str, float, float, str | None]:
     return argument.type, argument.minimum, argument.maximum, argument.pattern
 
 

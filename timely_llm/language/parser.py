@@ -7,8 +7,8 @@ Nothing here runs a plan.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Iterable
+from typing import NoReturn, TypeAlias
 
 from timely_llm.language import instructions as code
 from timely_llm.language.instructions import Call
@@ -16,7 +16,7 @@ from timely_llm.language.lexer import Lexer, PlanError, Token
 from timely_llm.language.skills import Skill, SkillCallError, SkillSet, Value
 from timely_llm.validation.names import did_you_mean
 
-__all__ = ["Call", "Parser", "PlanChecker", "PlanError", "parse"]
+__all__ = ["Call", "Parser", "PlanError", "parse"]
 
 MAX_OPEN_CALLS = 4  # calls inside the arguments of calls
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
@@ -49,21 +49,24 @@ class Parser:
         self._run = self._plan()
         next(self._run)
 
-    def feed(self, text: str) -> None:
-        """Read on. Raises ``PlanError`` at the first fault."""
+    def feed(self, text: str) -> list[Call]:
+        """Read on: the calls that ``text`` completes. Raises ``PlanError`` at the first fault."""
         limit = self._bounds.max_plan_chars
         allowed = limit - self._length
         self._length += min(len(text), allowed)
-        self._send(self._lexer.feed(text[:allowed]))
+        calls = self._send(self._lexer.feed(text[:allowed]))
         if len(text) > allowed:
             self.error = PlanError(limit, f"the plan is longer than max_plan_chars, {limit}")
             raise self.error
+        return calls
 
-    def finish(self) -> None:
-        """The plan is over; raises ``PlanError`` if it is cut off in the middle."""
-        self._send(self._lexer.feed("", last=True))
+    def finish(self) -> list[Call]:
+        """The plan is over: the calls that its end completes, which is at most one, without
+        parentheses. Raises ``PlanError`` if it is empty or cut off in the middle."""
+        return self._send(self._lexer.feed("", last=True))
 
-    def _send(self, tokens: Iterable[Token]) -> None:
+    def _send(self, tokens: Iterable[Token]) -> list[Call]:
+        known = len(self.calls)
         if self.error is not None:
             raise self.error
         try:
@@ -75,6 +78,7 @@ class Parser:
         except PlanError as error:
             self.error = error
             raise
+        return self.calls[known:]
 
     # ---- statements ----------------------------------------------------------------------------
 
@@ -183,7 +187,9 @@ class Parser:
     def _product(self) -> _WaitValue:
         return (yield from self._operations(("*", "/"), self._operand))
 
-    def _operations(self, operators, operand) -> _WaitValue:
+    def _operations(
+        self, operators: tuple[str, str], operand: Callable[[], _WaitValue]
+    ) -> _WaitValue:
         value = yield from operand()
         while self._token.kind in operators:
             operator = self._token
@@ -246,7 +252,8 @@ class Parser:
             self._expected(f"'(' right behind {name.text}")
         yield from self._take("(", f"'(' right behind {name.text}")
         self._open_calls += 1
-        arguments, values = [], []
+        arguments: list[str] = []
+        values: list[Value | None] = []
         while self._token.kind != ")" or arguments:
             first = len(self._written) - 1
             values.append((yield from self._expression()))
@@ -309,36 +316,16 @@ class Parser:
         if self._token.kind != kind:
             self._expected(what)
 
-    def _expected(self, what: str) -> None:
+    def _expected(self, what: str) -> NoReturn:
         if self._token.kind == "end":
             self._fail(self._token, f"the plan is cut off: {what} is missing")
         self._fail(self._token, f"unexpected {self._token}: {what} must stand here")
 
-    def _fail(self, token: Token, reason: str) -> None:
+    def _fail(self, token: Token, reason: str) -> NoReturn:
         raise PlanError(token.start, reason)
-
-
-class PlanChecker:
-    """Checks a plan as it is written: language, skills, literal arguments, bounds."""
-
-    def __init__(self, skills: SkillSet) -> None:
-        self._parser = Parser(skills)
-
-    def feed(self, text: str) -> list[Call]:
-        """The calls that ``text`` completes, in order. Raises ``PlanError`` at a fault."""
-        known = len(self._parser.calls)
-        self._parser.feed(text)
-        return self._parser.calls[known:]
-
-    def finish(self) -> list[Call]:
-        """The plan is over: the calls that its end completes, which is at most one, without
-        parentheses. Raises ``PlanError`` if it is empty or cut off in the middle."""
-        known = len(self._parser.calls)
-        self._parser.finish()
-        return self._parser.calls[known:]
 
 
 def parse(plan: str, skills: SkillSet) -> list[Call]:
     """Check a whole plan and return its calls in the order of the text."""
-    checker = PlanChecker(skills)
-    return checker.feed(plan) + checker.finish()
+    parser = Parser(skills)
+    return parser.feed(plan) + parser.finish()

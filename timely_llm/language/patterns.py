@@ -10,6 +10,7 @@ import re
 import string
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
 
 ALPHABET = frozenset(string.printable[:95]) - set("'\"\\")
 """Characters of a string in a plan: printable ASCII without quotes and backslash."""
@@ -58,21 +59,22 @@ def _limited(ways: int) -> int:
     return ways
 
 
-def _sequence(nodes, repeated: bool = False) -> _Facts:
+def _sequence(nodes: Any, repeated: bool = False) -> _Facts:
     ways, shortest, longest, parts = 1, 0, 0, []
-    for node in nodes:
-        facts = _node(*node, repeated)
+    for code, value in nodes:
+        facts = _node(code, value, repeated)
         ways = _limited(ways * facts[0])
         shortest, longest = shortest + facts[1], longest + facts[2]
         parts.append(facts[3])
     return ways, shortest, longest, " ".join(part for part in parts if part)
 
 
-def _node(code, value, repeated: bool) -> _Facts:
+def _node(code: Any, value: Any, repeated: bool) -> _Facts:
     if code in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN):
         return 1, 1, 1, character_class(_characters(code, value))
     if code is codes.MAX_REPEAT:
-        return _repeat(*value, repeated)
+        low, high, content = value
+        return _repeat(low, high, content, repeated)
     if code is codes.SUBPATTERN:
         _, added, dropped, content = value
         if not added and not dropped:
@@ -88,7 +90,7 @@ def _node(code, value, repeated: bool) -> _Facts:
     raise PatternError(f"uses {str(code).lower()}, which is not supported")
 
 
-def _repeat(low: int, high: int, content, repeated: bool) -> _Facts:
+def _repeat(low: int, high: int, content: Any, repeated: bool) -> _Facts:
     ways, shortest, longest, ebnf = _sequence(content, repeated or high > 1)
     if high is codes.MAXREPEAT:
         if repeated or ways > 1:
@@ -104,14 +106,13 @@ def _repeat(low: int, high: int, content, repeated: bool) -> _Facts:
     return total, shortest * low, longest * high, f"({ebnf}){{{low},{high}}}" if ebnf else ""
 
 
-def _characters(code, value) -> frozenset[str]:
+def _characters(code: Any, value: Any) -> frozenset[str]:
     if code is codes.ANY:
         return ALPHABET
     if code is codes.LITERAL:
-        chosen = frozenset(chr(value))
-        if not chosen <= ALPHABET:
+        if chr(value) not in ALPHABET:
             raise PatternError(f"wants {chr(value)!r}, which a string cannot hold")
-        return chosen
+        return frozenset(chr(value))
     if code is codes.NOT_LITERAL:
         return ALPHABET - {chr(value)}
     chosen: set[str] = set()

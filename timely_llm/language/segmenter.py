@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from timely_llm.language.parser import Call, PlanChecker
+from timely_llm.language.parser import Call, Parser
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import SkillCall
 from timely_llm.validation.names import did_you_mean
@@ -261,7 +261,7 @@ class PlanSegmenter:
     def __init__(self, skills: SkillSet) -> None:
         self._skills = skills
         self._detector = plan_detector(skills)
-        self._checker = PlanChecker(skills)
+        self._checker = Parser(skills)
 
     def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
         for piece, ends in self._detector.pieces(text, last):

@@ -144,10 +144,6 @@ class Skill:
         return self.duration.most >= TIMED_SKILL
 
     @property
-    def segment_end(self) -> bool:
-        return self.timed
-
-    @property
     def signature(self) -> str:
         """For the prompt: ``mf(distance: int 20..500 cm)``."""
         return f"{self.name}({', '.join(map(_argument_text, self.arguments))})"
@@ -264,13 +260,6 @@ class SkillSet:
     def callable_names(self) -> tuple[str, ...]:
         """Names and long names."""
         return tuple(self._index)
-
-    def check_call(self, name: str, values: Sequence[Value | None]) -> tuple[Value | None, ...]:
-        """Check one call; see ``Skill.check``. An unknown skill is a ``SkillCallError`` too."""
-        skill = self._index.get(name)
-        if skill is None:
-            raise SkillCallError(f"{name}: not a skill of {self.kind}")
-        return skill.check(values)
 
     def listing(self) -> str:
         """The skills as a prompt lists them, one a line."""

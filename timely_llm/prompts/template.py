@@ -11,7 +11,7 @@ blocks is no part of a prompt; macros may stand there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -69,7 +69,7 @@ class PromptTemplate:
         self.source = source
         environment = _environment()
         try:
-            self._check(environment.parse(text))
+            self._check(environment.parse(text), set(environment.globals))
             code = environment.compile(text, source, source)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(source, error.lineno, error.message or "syntax error") from None
@@ -129,10 +129,10 @@ class PromptTemplate:
         """The prompt of a question, behind the fixed part; the template must have such a block."""
         return self._render("probe", skills, {"scene": scene, "instruction": question})
 
-    def _render(self, block: str, skills: SkillSet, texts: dict[str, object]) -> str:
+    def _render(self, block: str, skills: SkillSet, texts: Mapping[str, object]) -> str:
         """Run the template with only ``block`` rendered: its macros and variables are there."""
         own = {"skills": skills, "examples": examples(skills)}
-        context = self._template.new_context(own | texts)
+        context = self._template.new_context(own | dict(texts))
         wanted = context.blocks[block][0]
         pieces: list[str] = []
 
@@ -159,12 +159,12 @@ class PromptTemplate:
             traceback = traceback.tb_next
         return line
 
-    def _check(self, tree: nodes.Template) -> None:
+    def _check(self, tree: nodes.Template, functions: set[str]) -> None:
         """It stands alone, knows every name, has both blocks, and each uses what it may."""
         kinds = (nodes.Extends, nodes.Include, nodes.Import, nodes.FromImport)
         for node in tree.find_all(kinds):
             raise TemplateError(self.source, node.lineno, "uses another template: must stand alone")
-        known = {*_VARIABLES, *tree.environment.globals, "caller", "varargs", "kwargs", "loop"}
+        known = {*_VARIABLES, *functions, "caller", "varargs", "kwargs", "loop"}
         known |= {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
         known |= {macro.name for macro in tree.find_all(nodes.Macro)}
         for name in sorted({name.name for name in tree.find_all(nodes.Name)}):

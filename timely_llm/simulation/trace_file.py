@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
-
-from pydantic import PlainValidator, ValidationInfo
 
 from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.skills import SkillSet
@@ -22,9 +20,9 @@ from timely_llm.validation.reader import (
     Entry,
     Fault,
     FileError,
-    as_text,
     decoded,
     items,
+    known,
     named,
     number,
     parse_json,
@@ -63,18 +61,11 @@ class _Utility(Entry):
     beta: Annotated[float, number()]
 
 
-def _kind(value: object, info: ValidationInfo[Collection[str]]) -> str:
-    kind = as_text(value)
-    if kind not in info.context:
-        raise Fault(f"{kind!r} is unknown{hint(kind, info.context)}")
-    return kind
-
-
 @dataclass(frozen=True, slots=True)
 class _Task(Entry):
     id: _Count
     name: _Name
-    kind: Annotated[str, PlainValidator(_kind)]
+    kind: Annotated[str, known(lambda kinds: kinds)]
     instruction: _Text
     tokens: Annotated[tuple[_Name, ...], items(1, _LONGEST)]
     utility: _Utility

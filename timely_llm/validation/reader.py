@@ -11,7 +11,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, NoReturn, TypeVar, get_type_hints
 
@@ -234,6 +234,18 @@ def named(values: Mapping[str, T]) -> PlainValidator:
     return PlainValidator(read)
 
 
+def known(names: Callable[[Any], Collection[str]], words: str = "is unknown") -> PlainValidator:
+    """One of the names that ``names`` finds in the reader's context."""
+
+    def read(value: Any, info: ValidationInfo) -> str:
+        name, allowed = as_text(value), names(info.context)
+        if name not in allowed:
+            raise Fault(f"{name!r} {words}{hint(name, allowed)}")
+        return name
+
+    return PlainValidator(read)
+
+
 def choice(*names: str) -> PlainValidator:
     """One of the names."""
     return named({name: name for name in names})
@@ -397,8 +409,9 @@ def _tree(node: yaml.Node, place: Place, source: str, known: dict[int, Any]) -> 
     found: dict[str, Any] = {}
     known[id(node)] = found
     for key, value in node.value:
-        line, name = key.start_mark.line + 1, key.value.strip() if key.value else ""
-        if not isinstance(key, yaml.ScalarNode) or not 1 <= len(name) <= MAX_KEY:
+        line = key.start_mark.line + 1
+        name = key.value.strip() if isinstance(key, yaml.ScalarNode) else ""
+        if not 1 <= len(name) <= MAX_KEY:
             raise FileError(
                 source, line, _field(place), f"a key must be a text of 1 to {MAX_KEY} characters"
             )

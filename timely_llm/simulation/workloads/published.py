@@ -129,7 +129,7 @@ def names() -> tuple[str, ...]:
     return tuple(WORKLOADS)
 
 
-def make(name: str, seed: int = 0, load: float = 1.0, **options) -> Trace:
+def make(name: str, seed: int = 0, load: float = 1.0, **options: object) -> Trace:
     """A workload's trace; the same arguments, the same trace.
 
     ``load`` divides inter-arrival times, see ``scale``. ``robots=n`` shares n robots in turn; what

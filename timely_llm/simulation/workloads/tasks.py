@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.parser import Call
@@ -69,7 +70,7 @@ def cut(text: str, count: int) -> tuple[str, ...]:
     return tuple(tokens)
 
 
-def data(name: str) -> dict:
+def data(name: str) -> Any:
     """A JSON file of the published data."""
     return json.loads(path_of(name).read_text("utf-8"))
 
@@ -93,7 +94,7 @@ def published() -> tuple[Task, ...]:
     return tuple(map(_task, data("lrtrace_tasks.json")["tasks"]))
 
 
-def _task(entry: dict) -> Task:
+def _task(entry: Mapping[str, Any]) -> Task:
     kind = KINDS[entry["robot"]]
     count = round(entry["plan_time_s_llama3_8b_4090_alone"] / DECODE_STEP)
     tuf = entry["tuf"]

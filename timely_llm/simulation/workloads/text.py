@@ -10,7 +10,7 @@ import random
 from timely_llm.simulation.trace import Trace
 from timely_llm.simulation.workloads import arrivals as times
 from timely_llm.simulation.workloads import text_tasks as texts
-from timely_llm.simulation.workloads.composition import compose
+from timely_llm.simulation.workloads.composition import Event, compose
 
 
 def slice_mix(
@@ -58,7 +58,8 @@ def semantic(
     """
     times.positive("gap", gap, " s")
     rng = random.Random(f"semantic {seed}")
-    events, left = [], count
+    events: list[Event] = []
+    left = count
     while left > 0:
         size = min(left, rng.randint(1, at_once))
         events.append((gap * len(events), [texts.emergency(rng) for _ in range(size)]))
