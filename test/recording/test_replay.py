@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import fmean
 
-import bag_cases
 import pytest
-from bag_cases import START, busy_fleet
-from fleet_sim import NETWORK, STEP, FleetSim
+from bag_cases import POLICIES, recorded
+from fleet_sim import FleetSim
 
 from timely_llm import policies
-from timely_llm.protocols.messages import ErrorCode, OnFailure, WhenBusy
+from timely_llm.protocols.messages import ErrorCode, WhenBusy
 from timely_llm.protocols.utility import Urgency
-from timely_llm.recording import bag
-from timely_llm.recording.compare import Replayed, as_recorded, report_json, row_of
-from timely_llm.recording.costs import costs_of, engine_of
-from timely_llm.recording.goals import goals_of
 from timely_llm.recording.replay import replay, what_happened
-from timely_llm.recording.report import page
-from timely_llm.recording.trace import NothingToReplay, trace_of
-
-POLICIES = ("timely", "vllm", "least_loss", "edf")
-ENDS = (ErrorCode.CANCELED, ErrorCode.PREEMPTED, ErrorCode.SKILL_FAILED)
-
-
-def recorded(sim: FleetSim, folder: Path, policy: str = "timely", **options):
-    """The recording of what happened in ``sim``, its trace and its costs."""
-    recording = bag.read(bag_cases.record(sim, folder, bag_cases.config(policy), **options))
-    goals = goals_of(recording)
-    return recording, trace_of(recording, goals), costs_of(goals)
-
-
-@pytest.fixture(scope="module")
-def bags(tmp_path_factory):
-    """The same goals, recorded under several policies; robots have clocks of their own."""
-    folder = tmp_path_factory.mktemp("bags")
-    return {
-        policy: (
-            sim := busy_fleet(policy),
-            *recorded(sim, folder / policy, policy, robots_clock=1e6),
-        )
-        for policy in POLICIES
-    }
-
-
-def figures(outcomes):
-    return [(o.response_s, o.waiting_s, o.execution_s, o.error_code) for o in outcomes]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -93,29 +58,6 @@ def test_a_bag_foretells_another_policy(bags, policy):
         before = fmean(getattr(happened[name], figure) for name in both)
         after = fmean(getattr(replayed[name], figure) for name in both)
         assert after == pytest.approx(before, rel=0.05)
-
-
-def test_costs_are_those_of_the_recorded_world(bags):
-    _, recording, _, costs = bags["timely"]
-    assert costs.forward == pytest.approx(NETWORK, abs=1e-5)
-    assert costs.back == pytest.approx(NETWORK, abs=1e-5)
-    assert costs.gap == pytest.approx(0.0, abs=1e-6)
-    assert costs.steps == pytest.approx({1: 0.02, 2: 0.03, 3: 0.04}, abs=1e-6)
-    assert costs.prefill == pytest.approx(STEP.per_prefill_token, rel=0.01)
-    engine = engine_of(recording, costs, 8)
-    assert [engine.latency(size, 0, 0) for size in (1, 2, 5)] == pytest.approx(
-        [0.02, 0.03, 0.06], rel=1e-3
-    )
-    assert (engine.block_size, engine.kv_tokens) == (4, 4 * 4096)
-
-
-def test_what_is_left_out_has_its_reason(bags):
-    _, _, trace, _ = bags["timely"]
-    ((goal, why),) = trace.left_out
-    assert (goal.goal.instruction, goal.code) == ("walk", ErrorCode.CANCELED)
-    assert why == "it ended with CANCELED before anything was written"
-    codes = {known.goal.code for known in trace.known}
-    assert codes == {ErrorCode.NONE, *ENDS}
 
 
 def test_a_goal_that_ended_before_its_first_segment_still_loads_the_engine(tmp_path):
@@ -167,64 +109,3 @@ def test_every_policy_can_be_replayed(bags):
     for policy in policies.names():
         run = replay(recording, trace, costs, policy, max_batch=2)
         assert [o.error_code for o in run.outcomes] == [k.goal.code for k in trace.known], policy
-
-
-def test_without_robots_there_is_nothing_to_replay(tmp_path):
-    sim = FleetSim({"walk": "go(2)"})
-    sim.add_robot("r0")
-    sim.goal("r0", "walk", 1.0)
-    folder = bag_cases.record(sim.finish(), tmp_path / "bag", without=("robots",))
-    recording = bag.read(folder)
-    with pytest.raises(NothingToReplay, match="no skill set of robot 'r0'"):
-        trace_of(recording, goals_of(recording))
-
-
-def test_a_goal_that_had_not_ended_is_left_out(tmp_path):
-    sim = FleetSim({"walk": "go(2)"})
-    sim.add_robot("r0")
-    sim.goal("r0", "walk", 1.0)
-    recording = bag.read(bag_cases.record(sim.run(2.0), tmp_path / "bag"))
-    (goal,) = goals_of(recording)
-    assert goal.result is None and goal.text == "go(2)"
-    with pytest.raises(NothingToReplay, match="the recording ends before the goal does"):
-        trace_of(recording, goals_of(recording))
-
-
-def test_a_goal_that_was_planned_again_is_shown_but_not_replayed(tmp_path):
-    sim = FleetSim({"fail": "go(2);go(5)", "walk": "go(3)", "fail+1": "go(1)"})
-    sim.add_robot("r0", faults={"go(5)": "blocked"})
-    sim.goal("r0", "fail", 1.0, on_failure=OnFailure.REPLAN, max_replans=1)
-    sim.goal("r0", "walk", 1.5)
-    recording, trace, costs = recorded(sim.finish(), tmp_path / "bag")
-    ((goal, why),) = trace.left_out
-    assert (goal.goal.instruction, why) == ("fail", "it was planned again")
-    assert "go(2)" in goal.text and goal.calls
-    (walk,) = replay(recording, trace, costs, "timely").outcomes
-    assert walk.error_code is ErrorCode.NONE
-    assert "fail" in page(recording, goals_of(recording))
-
-
-def test_the_report_compares_with_what_happened(bags):
-    _, recording, trace, costs = bags["vllm"]
-    happened = as_recorded(recording, what_happened(trace))
-    run = replay(recording, trace, costs, "timely")
-    report = report_json(recording, trace, costs, [happened, Replayed("timely", "sim", 8, run)])
-    was, now = report["results"]
-    assert (was["engine"], was["policy"], now["engine"]) == ("recorded", "vllm", "sim")
-    assert was["difference"]["response_mean_s"] == {"difference": 0.0, "share": 0.0}
-    assert now["difference"]["response_mean_s"]["difference"] == pytest.approx(
-        now["response_s"]["mean"] - was["response_s"]["mean"]
-    )
-    assert now["difference"]["response_mean_s"]["share"] < -0.5
-    assert now["utility_mean"] > was["utility_mean"]
-    assert was["n"] == now["n"] == len(report["per_goal"]) == len(trace.known)
-    assert was == {**row_of(trace, happened), "difference": was["difference"]}
-    assert [one["why"] for one in report["left_out"]] == [why for _, why in trace.left_out]
-
-
-def test_the_trace_s_clock_begins_with_the_first_goal(bags):
-    _, _, trace, _ = bags["timely"]
-    assert trace.trace.arrivals[0].at == 0.0
-    assert trace.origin == pytest.approx(START + 1.0, abs=1e-6)
-    ends = [known.ends_at for known in trace.known if known.ends_at is not None]
-    assert ends == [pytest.approx(11.0, abs=0.05)]

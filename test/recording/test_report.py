@@ -5,30 +5,12 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-import bag_cases
 import pytest
-from bag_cases import busy_fleet
+from bag_cases import of
 from fleet_sim import FleetSim
 
 from timely_llm.protocols.messages import ErrorCode, WhenBusy
-from timely_llm.recording import bag
-from timely_llm.recording import report_figures as figures
-from timely_llm.recording.goals import goals_of
-from timely_llm.recording.moments import worst_moments
 from timely_llm.recording.report import page
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bags")
-    path = bag_cases.record(busy_fleet("vllm"), folder / "busy", bag_cases.config("vllm"))
-    recording = bag.read(path)
-    return recording, goals_of(recording)
-
-
-def of(sim: FleetSim, folder, policy="timely", **options):
-    recording = bag.read(bag_cases.record(sim, folder / "bag", bag_cases.config(policy), **options))
-    return recording, goals_of(recording)
 
 
 class Seen(HTMLParser):
@@ -93,59 +75,6 @@ def test_what_others_wrote_is_shown_not_run(tmp_path):
     assert bad not in text and "<img" not in text
     assert text.count("<script") == text.count("</script>")
     assert bad in Seen(text).text
-
-
-def test_the_timeline_has_each_state_at_its_time(shown):
-    recording, goals = shown
-    figure = figures.timeline(recording, goals)
-    bars = {bar.name.strip(): bar for bar in figure.data if bar.type == "bar"}
-    assert {"generating", "waiting", "suspended", "executing"} <= {n.split()[0] for n in bars}
-    executing = sum(sum(bar.x) for bar in figure.data if bar.type == "bar" and "exec" in bar.name)
-    assert executing == pytest.approx(
-        sum(max(call.ended - call.begun, 0.001) for goal in goals for call in goal.calls)
-    )
-    waited = sum(bars["waiting"].x)
-    assert waited == pytest.approx(
-        sum(span.end - span.start for goal in goals for span in figures.waits(goal))
-    )
-    assert 0 < figures.busy_share(goals) < 1
-
-
-def test_waiting_on_the_timeline_is_the_planner_s_waiting(shown):
-    for goal in shown[1]:
-        drawn = sum(span.end - span.start for span in figures.waits(goal))
-        assert drawn == pytest.approx(goal.result.waiting_time, abs=0.02)
-
-
-def test_failures_come_first_with_the_robot_s_words(shown):
-    first, *others = worst_moments(shown[1])
-    assert first.failed and first.robot_id == "r2"
-    assert "SKILL_FAILED" in first.what and "blocked" in first.why
-    assert not any(moment.failed for moment in others)
-    losses = [moment.loss for moment in others]
-    assert losses == sorted(losses, reverse=True)
-
-
-def test_a_late_segment_says_who_had_the_engine(tmp_path):
-    sim = FleetSim({"long": "go(2);" * 6, "walk": "go(2)"}, "fcfs", max_batch=1)
-    for name in ("r0", "r1"):
-        sim.add_robot(name)
-    sim.goal("r0", "long", 1.0)
-    sim.goal("r1", "walk", 1.05, urgency=2)
-    _, goals = of(sim.finish(), tmp_path, "fcfs")
-    moment = next(m for m in worst_moments(goals) if m.robot_id == "r1")
-    assert moment.loss > 0 and "due within" in moment.what
-    assert "until the engine began on it: the engine was writing for r0 (normal" in moment.why
-
-
-def test_a_robot_that_stood_still_says_why(tmp_path):
-    plans = {"slow": "go(0.1);say('a long text that takes its time');go(0.1)"}
-    sim = FleetSim(plans, "vllm_stream")
-    sim.add_robot("r0")
-    sim.goal("r0", "slow", 1.0)
-    _, goals = of(sim.finish(), tmp_path, "vllm_stream")
-    still = [m for m in worst_moments(goals) if "stood still" in m.what]
-    assert still and "Writing took" in still[0].why
 
 
 def test_a_replaced_plan_and_a_queued_one_have_their_clocks(tmp_path):

@@ -14,10 +14,15 @@ from rosbags.interfaces import Nodetype
 
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.utility import PRESETS, Urgency
-from timely_llm.recording.bag import BagWriter
+from timely_llm.recording.bag import BagWriter, read
+from timely_llm.recording.costs import Costs, costs_of
+from timely_llm.recording.goals import Goal, goals_of
+from timely_llm.recording.recording import Recording
+from timely_llm.recording.trace import RecordedTrace, trace_of
 
 START = 1_800_000_000.0  # s since the epoch, when a recording's clock is 0
 INSTANCE = bytes(range(16))
+POLICIES = ("timely", "vllm", "least_loss", "edf")  # that the same goals are recorded under
 
 
 def config(policy: str = "timely", **engine: Any) -> str:
@@ -196,3 +201,20 @@ def busy_fleet(policy: str = "timely") -> FleetSim:
     sim.goal("r1", "early", 24.0)
     sim.cancel(sim.goal("r1", "walk", 24.01), 24.02)  # before its turn
     return sim.finish()
+
+
+def recorded(
+    sim: FleetSim, folder: Path, policy: str = "timely", **options: Any
+) -> tuple[Recording, RecordedTrace, Costs]:
+    """The recording of what happened in ``sim``, its trace and its costs."""
+    recording = read(record(sim, folder, config(policy), **options))
+    goals = goals_of(recording)
+    return recording, trace_of(recording, goals), costs_of(goals)
+
+
+def of(
+    sim: FleetSim, folder: Path, policy: str = "timely", **options: Any
+) -> tuple[Recording, tuple[Goal, ...]]:
+    """The recording of what happened in ``sim``, and its goals."""
+    recording = read(record(sim, folder / "bag", config(policy), **options))
+    return recording, goals_of(recording)
