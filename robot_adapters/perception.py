@@ -1,8 +1,11 @@
 """The eyes of a drone: the protocol between its adapter and whoever looks at its picture. Pure.
 
 The Tello SDK delivers video and recognises nothing. A class of your own, named by the adapter's
-parameter ``perception`` (``module:class``), makes the skills that depend on a picture possible;
-``docs/robots.md`` has an example. ``simulated/camera.py`` is one for simulated drones.
+parameter ``perception`` (``module:class``), makes the skills that depend on a picture possible. It
+is made with the robot's id and the parameter ``perception_config``, and has those methods of
+``Looks``, ``Answers`` and ``TakesPictures`` that it can do: skills that need another are refused at
+start. Methods may take their time and raise; they are called one after another, from a thread of
+the adapter. ``docs/robots.md`` has an example; ``simulated/camera.py`` is one for simulated drones.
 """
 
 from __future__ import annotations
@@ -57,6 +60,11 @@ def plain_name(name: str) -> str:
     return re.sub(r"[ _]*\d+$", "", name.lower()).replace("_", " ").strip()
 
 
+def names_one_of(query: str, *names: str) -> bool:
+    """Whether ``query`` means one of them; ``table``, ``Table`` and ``table_1`` are the same."""
+    return plain_name(query) in map(plain_name, names)
+
+
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """A thing in the picture: centre, width and height as shares of it (0 left and top), and the
@@ -71,8 +79,8 @@ class Sighting:
     aliases: tuple[str, ...] = ()
 
     def is_called(self, query: str) -> bool:
-        """``table``, ``Table`` and ``table_1`` are the same."""
-        return plain_name(query) in map(plain_name, (self.name, *self.aliases))
+        """By its name or one of its aliases."""
+        return names_one_of(query, self.name, *self.aliases)
 
     def __str__(self) -> str:
         numbers = {"x": self.x, "y": self.y, "width": self.width, "height": self.height}
@@ -116,16 +124,6 @@ class TakesPictures(Protocol):
     def picture(self, view: View) -> None:
         """Take a picture and keep it."""
         ...
-
-
-class Perception(Looks, Answers, TakesPictures, Protocol):
-    """All of it. Leave out what you cannot do: skills that need it are then refused at start.
-
-    Made with the robot's id and the parameter ``perception_config``. Methods may take their time
-    and raise; they are called one after another, from a thread of the adapter.
-    """
-
-    def __init__(self, robot_id: str, config: str) -> None: ...
 
 
 def make_perception(path: str, robot_id: str, config: str) -> object:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from robot_adapters.adapter import AdapterError
-from robot_adapters.perception import Point, plain_name
+from robot_adapters.perception import Point, names_one_of, plain_name
 from timely_llm.validation.names import hint
 from timely_llm.validation.reader import (
     NOT_IN_FILE,
@@ -93,8 +93,8 @@ class Object(Entry):
         return abs(x - px) <= dx / 2 and abs(y - py) <= dy / 2
 
     def is_called(self, query: str) -> bool:
-        """``red box``, ``Red_Box`` and ``red_box_1`` are the same."""
-        return plain_name(query) in map(plain_name, (self.name, *self.aliases))
+        """By its name or one of its aliases."""
+        return names_one_of(query, self.name, *self.aliases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import PlainValidator
 
 from robot_adapters.adapter import AdapterError
-from robot_adapters.perception import Point, Pose, Sighting, plain_name
+from robot_adapters.perception import Point, Pose, Sighting, names_one_of, plain_name
 from timely_llm.validation.reader import (
     Entry,
     Fault,
@@ -65,8 +65,8 @@ class Thing(Entry):
         return self.position[2] + self.size[2]
 
     def is_called(self, query: str) -> bool:
-        """Whether ``query`` names this thing; ``table``, ``Table`` and ``table_1`` are the same."""
-        return plain_name(query) in map(plain_name, (self.name, *self.aliases))
+        """By its name or one of its aliases."""
+        return names_one_of(query, self.name, *self.aliases)
 
     def fits(self, question: str) -> bool:
         """Whether one of its properties or names stands in ``question``, as whole words."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from robot_adapters.tello.simulated_drone import SimTello
 
-COMMAND_PORT = 8889
 STATE_PERIOD = 0.1  # s, on the drones' clock
 _SHORTEST = 0.005  # s, between two rounds
 

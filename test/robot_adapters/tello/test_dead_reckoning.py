@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_adapters.tello.dead_reckoning import DeadReckoning, Way
-from timely_llm.language.loader import load_skill_set
-from timely_llm.paths import share
 
 FENCE = ((-10.0, 10.0), (-10.0, 10.0), (0.2, 3.0))
-TELLO = load_skill_set(share("config", "skills", "tello.yaml"))
-BLIND = load_skill_set(share("config", "skills", "sdk", "tello_sdk.yaml"))
 
 
 def at(dead_reckoning: DeadReckoning) -> tuple:
