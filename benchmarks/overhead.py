@@ -29,7 +29,7 @@ def run(goals: int = 10) -> Report:
 
     class MeasuredThread(EngineThread):
         def _measured(self, planner, step_time, overhead):
-            samples.append((len(planner.plans.writing), step_time, overhead))
+            samples.append((len(planner.state.generating), step_time, overhead))
             super()._measured(planner, step_time, overhead)
 
     class MeasuredNode(PlannerNode):

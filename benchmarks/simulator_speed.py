@@ -19,7 +19,7 @@ from timely_llm.language.parser import parse
 from timely_llm.policies import EngineState
 from timely_llm.protocols.messages import PlanGoal
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
-from timely_llm.simulation.loop import Replay, Setting
+from timely_llm.simulation.loop import Setting, simulated
 from timely_llm.simulation.trace import Arrival, Task, Trace
 from timely_llm.simulation.workloads.tasks import draw_durations, published, skill_sets
 
@@ -53,7 +53,7 @@ def run(repeats: int = 20) -> Report:
 
 def steps_per_second(trace: Trace, policy: str) -> float:
     """Of the loop's own time: plans are read before it starts."""
-    replay = Replay(trace, Setting(policy, ENGINE, BATCH, cut=1e6))
+    replay = simulated(trace, Setting(policy, ENGINE, BATCH, cut=1e6))
     begun = time.process_time()
     steps = replay.run().steps
     return steps / (time.process_time() - begun)
@@ -108,7 +108,7 @@ def _step_cost(policy: str, waiting: int, steps: int = 60) -> float:
     """Seconds of one turn of the loop while ``waiting`` goals wait."""
     tasks = published()
     arrivals = [Arrival(0.0, f"drone_{i}", tasks[i % 8], ()) for i in range(waiting)]
-    replay = Replay(Trace("waiting", tuple(arrivals)), Setting(policy, ENGINE, BATCH))
+    replay = simulated(Trace("waiting", tuple(arrivals)), Setting(policy, ENGINE, BATCH))
     replay.begin()
     planner = replay.planner
     now = planner.run_once(0.0).ended  # makes all views

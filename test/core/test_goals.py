@@ -7,7 +7,7 @@ from fleet_sim import NETWORK, FleetSim
 from intake_cases import PLANS, refusal, sim
 
 from timely_llm.core import events as ev
-from timely_llm.core.goals import Limits, PlannerConfig
+from timely_llm.core.config import Limits, PlannerConfig
 from timely_llm.protocols.messages import ErrorCode
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 

@@ -5,7 +5,7 @@ from fleet_sim import NETWORK
 from intake_cases import sim
 
 from timely_llm.core import events as ev
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.protocols.messages import ErrorCode, ExecutionState
 from timely_llm.protocols.utility import Urgency
 
@@ -129,7 +129,7 @@ def test_deactivating_ends_every_goal_and_halts_every_robot():
         assert run.result(plan).error_msg == "going home"
     assert run.commands("r1")[-1] == "2.017 CANCEL"  # when the step is over
     assert run.result(refused).error_msg == "the planner is not active"
-    assert run.planner.plans.live == {}
+    assert run.planner.state.requests == {}
     assert len(run.motions("r1")) == 1
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from fleet_sim import FleetSim
 
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.core.overload import expected_response
 from timely_llm.estimation import presets as engine_presets
 from timely_llm.estimation.step_time import StepLatency

@@ -338,7 +338,7 @@ def test_segment_lengths_are_learned_from_segments_that_took_tokens():
     mean = 4.1
     for tokens in (1, 2, 1):
         mean += 0.1 * (tokens - mean)
-    assert run.planner.plans.fleet.find("r1").lengths.mean == pytest.approx(mean)
+    assert run.planner.state.fleet.find("r1").lengths.mean == pytest.approx(mean)
 
 
 def test_step_times_are_learned():
@@ -347,7 +347,7 @@ def test_step_times_are_learned():
     run.goal("r1", "long", at=1.0)
     run.finish()
     assert run.planner.latency(1) == pytest.approx(slow, rel=0.01)
-    assert run.robots["r1"].robot_id in run.planner.plans.fleet.robots
+    assert run.robots["r1"].robot_id in run.planner.state.fleet.robots
 
 
 def test_counts_are_those_of_the_moment():

@@ -112,13 +112,13 @@ def check_events(run: Run) -> None:
 
 def check_nothing_is_left(run: Run) -> None:
     """No plan lives on, in the planner, on a robot or in the engine, and blocks are free."""
-    sim, plans = run.sim, run.sim.planner.plans
-    assert plans.live == {} and plans.writing == {} and plans.probes == {}
-    for robot in plans.fleet:
+    sim, state = run.sim, run.sim.planner.state
+    assert state.requests == {} and state.generating == {} and not sim.planner.probes
+    for robot in state.fleet:
         assert robot.current is None and not robot.queue
-    assert all(name in plans.prefixes for name in sim.engine._live)
-    blocks = sim.engine.info.kv_blocks - plans.prefixes.room
-    if not plans.prefixes.missing:
+    assert all(name in state.prefixes for name in sim.engine._live)
+    blocks = sim.engine.info.kv_blocks - state.prefixes.room
+    if not state.prefixes.missing:
         assert sim.engine.step(()).kv_blocks_used <= blocks
     for robot in sim.robots.values():
         if robot.alive and not robot.mute and not robot.deaf:

@@ -190,13 +190,13 @@ def test_a_request_that_fails_by_itself_ends_alone():
 
 def test_a_fixed_prompt_that_fails_leaves_goals_to_compute_it():
     def fault(step: int):
-        (key,) = run.planner.plans.prefixes.missing if step == 1 else ("",)
+        (key,) = run.planner.state.prefixes.missing if step == 1 else ("",)
         return {key: Output("", 0, "error", "no")} if key else None
 
     run = failing(fault)
     plan = run.goal("r1", "b", at=1.0)
     run.finish()
-    assert run.planner.plans.prefixes.missing == ()
+    assert run.planner.state.prefixes.missing == ()
     assert run.result(plan).error_code is ErrorCode.NONE
     assert run.result(plan).response_time == pytest.approx(0.007 + 0.06)
 

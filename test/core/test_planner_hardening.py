@@ -8,7 +8,7 @@ import pytest
 from planner_cases import config, sim
 
 from timely_llm.core import events as ev
-from timely_llm.core.goals import Limits
+from timely_llm.core.config import Limits
 from timely_llm.estimation.learned_times import Times
 from timely_llm.protocols.messages import ErrorCode, WhenBusy
 from timely_llm.protocols.utility import TimeUtility, Urgency
@@ -54,7 +54,7 @@ def test_an_engine_that_takes_another_one_than_was_thought(policy):
              "half": ";".join(["go(2)"] * 10), "full": ";".join(["go(2)"] * 20)}  # fmt: skip
     run = sim("r1", "r2", "r3", "r4", policy=policy, plans=plans, max_batch=2)
     engine = InOrderOfRequests(run.engine)
-    run.planner.engine = run.planner.plans.engine = run.planner.plans.prefixes._engine = engine
+    run.planner.state.engine = run.planner.state.prefixes._engine = engine
     goals = [run.goal("r1", "short", at=1.0), run.goal("r1", "queued", at=1.1)]
     goals += [run.goal("r2", "half", at=3.0), run.goal("r3", "full", at=3.0)]
     goals += [run.goal("r4", "v", at=3.5)]
@@ -73,7 +73,7 @@ def test_an_engine_that_takes_another_one_than_was_thought(policy):
 def test_a_robot_that_says_a_very_large_number(fields):
     """As for "unknown"; the other robot's goals do not notice."""
     run = sim("r1", "r2")
-    run.planner.plans.fleet.times = Times()
+    run.planner.state.fleet.times = Times()
     tell = run.tell
 
     def told(event, at=None) -> None:

@@ -201,13 +201,13 @@ class SlowBody(TimedBody):
 def fleet(monkeypatch, plan="go(2);go(1)", **robot) -> FleetSim:
     monkeypatch.setattr(fleet_sim, "TimedBody", SlowBody)
     sim = FleetSim({"do": plan})
-    sim.planner.plans.fleet.times = Times()
+    sim.planner.state.fleet.times = Times()
     sim.add_robot("r1", **robot)
     return sim
 
 
 def known(sim: FleetSim):
-    return sim.planner.plans.fleet.robots["r1"].times.skills["go"]
+    return sim.planner.state.fleet.robots["r1"].times.skills["go"]
 
 
 def test_the_planner_learns_from_what_is_done_to_its_end(monkeypatch):
@@ -216,7 +216,7 @@ def test_the_planner_learns_from_what_is_done_to_its_end(monkeypatch):
     sim.finish()
     assert [s.measured for s in known(sim).samples] == pytest.approx([6.0, 3.0])
     assert known(sim).left(4.0).low == pytest.approx(12.0)
-    assert sim.planner.plans.fleet.times.changes == 2
+    assert sim.planner.state.fleet.times.changes == 2
 
 
 def test_what_fails_or_is_broken_off_is_no_duration(monkeypatch):

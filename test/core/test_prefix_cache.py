@@ -93,7 +93,7 @@ def test_a_registration_with_a_long_prompt_is_computed_in_chunks():
     run.run(3.0)
     steps = [end - begin for begin, end in run.busy]
     assert steps == pytest.approx([0.064] * 4 + [0.044])
-    assert run.planner.plans.prefixes.missing == ()
+    assert run.planner.state.prefixes.missing == ()
 
 
 def test_an_urgent_goal_waits_for_one_chunk_of_a_registration_at_most():
@@ -122,7 +122,7 @@ def test_a_goal_whose_fixed_prompt_is_not_computed_yet_lets_others_go_first():
     assert first[urgent] < first[cold]
     assert run.result(urgent).response_time == pytest.approx(0.034 + 0.003 + 3 * 0.084)
     assert run.result(cold).error_code is ErrorCode.NONE
-    assert run.planner.plans.prefixes.missing == ()
+    assert run.planner.state.prefixes.missing == ()
 
 
 def test_goals_pay_only_for_their_own_words():

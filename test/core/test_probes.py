@@ -5,7 +5,7 @@ from fleet_sim import FleetSim
 from sim_parts import PROMPTS
 
 from timely_llm.core import events as ev
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import ErrorCode
 
@@ -31,7 +31,7 @@ def test_the_answer_comes_back():
     ticket = ask(run, "what is it")
     run.run(until=2.0)
     assert run.answers[ticket] == ev.Probed(ticket, answer="a cup")
-    assert not run.planner.plans.probes and not run.planner.engine.pending
+    assert not run.planner.probes and not run.planner.engine.pending
 
 
 def test_a_question_runs_before_plans():
@@ -89,7 +89,7 @@ def test_an_answer_that_comes_too_late_is_given_up(fields, timeout):
     ticket = ask(run, "slow", **fields)
     run.run(until=2.0)
     assert run.answers[ticket].code is ErrorCode.TIMEOUT
-    assert not run.planner.plans.probes
+    assert not run.planner.probes
 
 
 def test_deactivated_every_question_is_answered():

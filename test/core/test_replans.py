@@ -84,8 +84,8 @@ def test_events_of_a_replan_carry_why_and_where_it_begins():
 def test_the_prompt_tells_of_the_calls_that_were_done_and_of_the_failure():
     run = fleet(faults={"go(0.5)": "a wall"})
     asked = []
-    template = run.planner.plans.prompts
-    run.planner.plans.prompts = Spy(template, asked)
+    template = run.planner.state.prompts
+    run.planner.state.prompts = Spy(template, asked)
     plan = run.goal("r1", "find", at=1.0, scene="[cat]", **REPLAN)
     run.finish()
     assert outcome(run, plan)[0] == "NONE"

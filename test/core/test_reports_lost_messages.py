@@ -3,7 +3,7 @@
 from fleet_sim import NETWORK, FleetSim
 from report_cases import PLANS, lose, outcome, sim
 
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.protocols.messages import ExecutionState, Segment, SegmentCommand
 
 

@@ -5,7 +5,7 @@ from fleet_sim import NETWORK, FleetSim
 from report_cases import PLANS, outcome, sim
 
 from timely_llm.core import events as ev
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.protocols.messages import ErrorCode
 
 
@@ -60,7 +60,7 @@ def test_the_only_robot_can_be_lost_twice():
     alive = []
     for at in (3.5, 5.5, 6.5, 9.5, 10.5):
         run.run(at)
-        alive.append(run.planner.plans.fleet.find("r1").alive)
+        alive.append(run.planner.state.fleet.find("r1").alive)
     assert alive == [True, False, True, True, False]
 
 
@@ -90,7 +90,7 @@ def test_a_robot_may_be_silent_for_longer_until_its_first_report():
     plan = run.goal("r1", "short", at=1.0)
     run.at(5.0, lambda: setattr(run.robots["r1"], "mute", False))
     run.run(until=5.5)
-    assert plan not in run.results and run.planner.plans.fleet.robots["r1"].alive
+    assert plan not in run.results and run.planner.state.fleet.robots["r1"].alive
 
 
 def test_a_robot_that_never_reports_is_lost():

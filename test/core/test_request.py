@@ -89,8 +89,8 @@ def test_a_state_is_in_the_engine_exactly_from_start_to_finish():
 def test_the_result_counts_from_the_clock_s_start():
     plan = make(State.WRITTEN)
     plan.text = ["mf(100);", "g('cat')"]
-    plan.segments = ["mf(100)", ";g('cat')"]
-    plan.responded(11.25)
+    plan.sent("mf(100)", (), now=11.25, network=0.0)
+    plan.sent(";g('cat')", (), now=11.5, network=0.0)
     plan.execution_time = 3.0
     plan.prompt_tokens, plan.tokens, plan.value = 30, 7, "True"
     result = plan.result(ErrorCode.NONE, "", now=15.0)

@@ -6,7 +6,7 @@ from sim_parts import WALKER, walker
 
 from robot_adapters.executor.executor import RobotExecutor
 from timely_llm.core import events as ev
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.protocols.messages import NO_PLAN, ErrorCode
 
 PLANS = {"long": "go(2);go(3);go(1)", "short": "go(1)"}
@@ -33,7 +33,7 @@ def test_a_registration_gives_a_session_and_a_place_in_the_list():
     run = FleetSim(PLANS)
     answer = register(run, robot_namespace="/floor2/r9")
     assert (answer.code, answer.error, answer.session) == (ErrorCode.NONE, "", 1)
-    (info,) = run.planner.plans.fleet.infos()
+    (info,) = run.planner.state.fleet.infos()
     assert (info.robot_id, info.kind, info.robot_namespace) == ("r9", "walker", "/floor2/r9")
     assert (info.session, info.alive, info.stopped) == (1, True, False)
     assert register(run, robot_id="r8", at=1.0).session == 2
@@ -69,7 +69,7 @@ def test_a_wrong_registration_is_refused_with_the_field(fields, code, message):
     run = FleetSim(PLANS)
     answer = register(run, **fields)
     assert (answer.code.name, answer.error, answer.session) == (code, message, 0)
-    assert list(run.planner.plans.fleet) == []
+    assert list(run.planner.state.fleet) == []
 
 
 def test_a_wrong_skill_set_is_refused_with_its_line():
@@ -84,7 +84,7 @@ def test_a_robot_may_bring_a_skill_set_of_its_own():
     run = FleetSim(PLANS)
     answer = register(run, kind="", skill_set=WALKER.replace("walker", "crawler"))
     assert answer.code is ErrorCode.NONE
-    assert run.planner.plans.fleet.find("r9").skills.kind == "crawler"
+    assert run.planner.state.fleet.find("r9").skills.kind == "crawler"
 
 
 def test_an_inactive_planner_registers_nobody():

@@ -15,7 +15,7 @@ from timely_llm.estimation.segment_length import SegmentLength
 from timely_llm.policies import View
 from timely_llm.protocols.messages import PlanGoal, WhenBusy
 from timely_llm.protocols.utility import PRESETS, Urgency
-from timely_llm.simulation.loop import Replay, Setting
+from timely_llm.simulation.loop import Setting, simulated
 
 PINNED = 100
 
@@ -105,15 +105,15 @@ def checked(planner: Planner) -> list[int]:
     policy, seen = planner.policy, []
 
     def choose(now, views, state):
-        plans = planner.plans
+        held = planner.state
         assert views == [
             view_of(
-                plans.live[plan_id],
+                held.requests[plan_id],
                 writing.robot.lengths,
-                plans.prefixes.cached(writing.robot.prefix),
-                plans.config.network,
+                held.prefixes.cached(writing.robot.prefix),
+                held.config.network,
             )
-            for plan_id, writing in plans.writing.items()
+            for plan_id, writing in held.generating.items()
         ]
         seen.append(len(views))
         return policy.choose(now, views, state)
@@ -130,7 +130,7 @@ def checked(planner: Planner) -> list[int]:
 )
 def test_kept_views_are_what_they_would_be_anew(seed, policy, kv_tokens):
     setting = Setting(policy, ENGINE, 3, kv_tokens=kv_tokens, skills=SKILLS)
-    replay = Replay(drawn(seed), setting)
+    replay = simulated(drawn(seed), setting)
     seen = checked(replay.planner)
     replay.run()
     assert max(seen) > 1

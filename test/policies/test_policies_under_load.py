@@ -8,7 +8,7 @@ from fleet_sim import FleetSim
 from sim_parts import tokens_of
 
 from timely_llm import policies
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import ErrorCode
 from timely_llm.protocols.utility import Urgency

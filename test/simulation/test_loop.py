@@ -10,7 +10,7 @@ from sim_cases import ENGINE, GO, SKILLS, UTILITY, drawn, run, task, trace
 
 from timely_llm import policies
 from timely_llm.protocols.messages import PlanEventType
-from timely_llm.simulation.loop import Replay, Setting, UnknownKind, simulate
+from timely_llm.simulation.loop import Setting, UnknownKind, simulate, simulated
 from timely_llm.simulation.trace import Arrival, Trace
 
 SEGMENTED = [name for name in policies.names() if policies.get(name).streams]
@@ -198,9 +198,9 @@ def test_steps_are_taken_together():
     turns = {}
     for together in (True, False):
         setting = Setting("edf", ENGINE, 1, skills=SKILLS, together=together)
-        replay = Replay(what, setting)
-        once, count = replay.planner.run_once, itertools.count()
-        replay.planner.run_once = lambda *now, once=once, count=count: (next(count), once(*now))[1]
+        replay = simulated(what, setting)
+        once, count = replay.driver.turn, itertools.count()
+        replay.driver.turn = lambda *now, once=once, count=count: (next(count), once(*now))[1]
         assert replay.run().steps == 61
         turns[together] = next(count)
     assert turns[False] >= 61 > 10 > turns[True]

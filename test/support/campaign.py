@@ -9,7 +9,7 @@ from sim_parts import PROMPTS, walker
 from robot_adapters.executor.executor import RobotExecutor
 from timely_llm import policies
 from timely_llm.core import events as ev
-from timely_llm.core.goals import Limits, PlannerConfig
+from timely_llm.core.config import Limits, PlannerConfig
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import EngineError, Output
 from timely_llm.protocols.messages import Execution, ExecutionState, OnFailure, Segment, WhenBusy

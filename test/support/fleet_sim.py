@@ -10,7 +10,6 @@ The robots' bodies are stand-ins, ``TimedBody``: a call takes exactly its expect
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from sim_parts import PROMPTS, FaultyEngine, TimedBody, text_of, tokens_of, walk
 from robot_adapters.executor.executor import RobotExecutor, Timing
 from timely_llm import policies
 from timely_llm.core import events as ev
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.core.planner import Planner
 from timely_llm.core.robots import Fleet
 from timely_llm.engine.simulated import SimulatedEngine
@@ -39,6 +38,7 @@ from timely_llm.protocols.messages import (
     Segment,
     SegmentCommand,
 )
+from timely_llm.simulation.event_queue import EventQueue
 
 STEP = StepLatency((0.02,), per_sequence=0.01, per_prefill_token=0.001, source="test")
 NETWORK = 0.008  # s, one way (TimelyLLM, section 7.1)
@@ -111,8 +111,7 @@ class FleetSim:
         self.goals: dict[str, PlanGoal] = {}
         self.answers: dict[int, ev.Registered | ev.Answered] = {}
         self.busy: list[tuple[float, float]] = []  # steps of the engine: begin and end
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
+        self._queue = EventQueue()
         self._inbox: list[tuple[float, ev.Event]] = []
         self._stepping = False
         self._appointment = 0  # of the planner's loop: only the latest holds
@@ -125,7 +124,14 @@ class FleetSim:
 
     def at(self, time: float, action: Callable[[], None]) -> None:
         """Do ``action`` at ``time``; what is due at the same time goes in order of asking."""
-        heapq.heappush(self._heap, (max(time, self.now), next(self._order), action))
+        self._queue.at(max(time, self.now), self._act, action)
+
+    def _act(self, time: float, action: Callable[[], None]) -> None:
+        assert time >= self.now
+        self._spins = 0 if time > self.now else self._spins + 1
+        assert self._spins < 10_000, f"time stands still at {time}"
+        self.now = time
+        action()
 
     def tell(self, event: ev.Event, at: float | None = None) -> None:
         """The event reaches the planner at ``at`` (now)."""
@@ -161,7 +167,7 @@ class FleetSim:
         timing: Timing | None = None,
     ) -> SimRobot:
         """Start a robot node; it registers at ``at``."""
-        skills = self.planner.plans.fleet.kinds[kind]
+        skills = self.planner.state.fleet.kinds[kind]
         body = TimedBody(skills, values or {}, faults or {})
         executor = RobotExecutor(body, timing or Timing())
         robot = SimRobot(robot_id, kind, executor, body, instance or f"{robot_id}-1")
@@ -184,13 +190,7 @@ class FleetSim:
 
     def run(self, until: float) -> FleetSim:
         """Let everything happen that is due up to ``until``, in s."""
-        while self._heap and self._heap[0][0] <= until:
-            time, _, action = heapq.heappop(self._heap)
-            assert time >= self.now
-            self._spins = 0 if time > self.now else self._spins + 1
-            assert self._spins < 10_000, f"time stands still at {time}"
-            self.now = time
-            action()
+        self._queue.run(until)
         self.now = max(self.now, until)
         return self
 

@@ -2,7 +2,7 @@
 
 from fleet_sim import NETWORK, FleetSim
 
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.policies import Policy
 
 PLANS = {

@@ -3,7 +3,7 @@
 from fleet_sim import FleetSim
 
 from timely_llm.core import events as ev
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.protocols.messages import Execution, ExecutionState, Segment
 
 PLANS = {

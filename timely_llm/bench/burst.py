@@ -5,7 +5,7 @@ What TimelyLLM's Figure 6 shows of two goals of WID2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -14,8 +14,7 @@ from timely_llm.bench.results import Results
 from timely_llm.bench.simulated import setting_of
 from timely_llm.protocols.messages import Execution, ExecutionState, PlanEvent, PlanEventType
 from timely_llm.protocols.utility import URGENT
-from timely_llm.simulation.loop import Replay, Run, Setting
-from timely_llm.simulation.robots import SimRobot
+from timely_llm.simulation.loop import Setting, simulated
 from timely_llm.simulation.trace import Trace
 
 GAP = 0.05  # s at load 1: arrivals closer than this are of one burst
@@ -93,7 +92,7 @@ def burst_of(trace: Trace, load: float = 1.0) -> range:
 def timelines(trace: Trace, setting: Setting, burst: range) -> tuple[GoalTimeline, ...]:
     """Replay ``trace`` up to the burst, and a little further, and follow the burst's goals."""
     cut = replace(trace, arrivals=trace.arrivals[: burst.stop])
-    replay = _Followed(cut, replace(setting, timeline=True, cut=_AFTER))
+    replay = simulated(cut, replace(setting, timeline=True, cut=_AFTER))
     run = replay.run()
     found = []
     for number in burst:
@@ -108,23 +107,10 @@ def timelines(trace: Trace, setting: Setting, burst: range) -> tuple[GoalTimelin
                 arrival.at + arrival.task.utility.ert,
                 replay.first_at.get(number),
                 tuple(_writing(events)),
-                tuple(_executing(replay.reports.get(str(number), ()))),
+                tuple(_executing(r for r in replay.reports if r.plan_id == str(number))),
             )
         )
     return tuple(found)
-
-
-class _Followed(Replay):
-    """A replay that keeps what robots reported, by plan."""
-
-    def _publish(self, robot: SimRobot, reports: Sequence[Execution], now: float) -> None:
-        for report in reports:
-            self.reports.setdefault(report.plan_id, []).append(report)
-        super()._publish(robot, reports, now)
-
-    def run(self) -> Run:
-        self.reports: dict[str, list[Execution]] = {}
-        return super().run()
 
 
 def _writing(events: Iterable[PlanEvent]) -> Iterable[Span]:

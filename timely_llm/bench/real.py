@@ -15,16 +15,16 @@ from typing import Any
 from timely_llm import policies
 from timely_llm.bench.config import Conditions, GridPoint, TimeScale, policy_of, trace_of
 from timely_llm.bench.real_engine import RealEngine
-from timely_llm.bench.real_time import Check, RealReplay, Stretched
+from timely_llm.bench.real_time import Check, MeasuredDriver, Stretched
 from timely_llm.bench.results import Measured
 from timely_llm.estimation.presets import EngineModel
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import Segment
-from timely_llm.simulation.following_robots import WrittenPlan, filled
 from timely_llm.simulation.known_plans import read
-from timely_llm.simulation.loop import Run, Setting
+from timely_llm.simulation.loop import Replay, Run, Setting, TraceGoals, end_of
 from timely_llm.simulation.trace import Task, Trace
 from timely_llm.simulation.workloads.tasks import DECODE_STEP, skill_sets
+from timely_llm.simulation.written_plans import WrittenPlan, WrittenRobots, filled
 
 _UNKNOWN = EngineModel(
     "measured", StepLatency((DECODE_STEP,)), kv_tokens=1
@@ -87,16 +87,33 @@ class RealBench(AbstractContextManager):
             steps.append(self.engine.step_time())
             return self._time_scale.of(lambda: steps[-1])
 
-        prompts = self.engine.prompts
-        replay = RealReplay(trace, setting, engine, prompts, point.seed, self._check, scale)
+        kinds = {kind: skill_sets()[kind] for kind in {a.task.kind: None for a in trace.arrivals}}
+        make = setting.predictor
+        driver = MeasuredDriver(
+            kinds,
+            setting,
+            engine,
+            self.engine.prompts,
+            self._check,
+            make(trace) if make else None,
+            scale,
+        )
+        cut_at = end_of(trace.arrivals, setting)
+        replay = Replay(
+            driver,
+            TraceGoals(trace.arrivals),
+            WrittenRobots(trace.arrivals, kinds, point.seed),
+            cut_at=cut_at,
+            network=setting.network,
+        )
         gc.collect()
         try:
             run = replay.run()
         finally:
-            replay.clear()
+            driver.clear(cut_at)
         step = fmean(steps)
         self.scales.append(self._time_scale.of(lambda: step))
-        own = replay.planner.total - engine.computing - engine.submitting
+        own = driver.spent - engine.computing - engine.submitting
         self.share = Share(
             own / step / max(1, run.steps), engine.submitting / step / max(1, engine.submitted)
         )

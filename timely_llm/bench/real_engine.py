@@ -13,7 +13,7 @@ from typing import Any
 
 from timely_llm.bench.machine_speed import SpeedGauge
 from timely_llm.bench.real_time import Check, settle
-from timely_llm.core.goals import PlannerConfig
+from timely_llm.core.config import PlannerConfig
 from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.factory import build
 from timely_llm.language.grammar import plan_grammar

@@ -1,4 +1,4 @@
-"""The simulator's replay around an engine that computes: its clock is measured time.
+"""The driver of a replay on an engine that computes: its clock is measured time.
 
 The clock advances while the planner works and jumps over idle time. It counts seconds of the
 workload: where those last less on the engine (a time scale below 1), all measured times are divided
@@ -9,29 +9,25 @@ machine's speed.
 from __future__ import annotations
 
 import itertools
-import math
-import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from timely_llm import policies
 from timely_llm.core import events as ev
-from timely_llm.core.goals import Limits, PlannerConfig
 from timely_llm.core.planner import Planner, Turn
 from timely_llm.core.robots import Fleet
 from timely_llm.estimation.plan_length import Predictor
 from timely_llm.language.grammar import plan_grammar
+from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import Engine, EngineInfo, EngineRequest, StepResult
-from timely_llm.protocols.messages import Segment, SegmentCommand
-from timely_llm.simulation.following_robots import FollowingRobot, WrittenPlan
-from timely_llm.simulation.loop import Replay, Run, Setting, prefix_of
-from timely_llm.simulation.trace import Task, Trace
+from timely_llm.protocols.messages import Segment
+from timely_llm.simulation.loop import endless_patience, prefix_of, register
+from timely_llm.simulation.setting import Setting
+from timely_llm.simulation.trace import Task
 
 Check = Callable[[], None]
-_NEVER = math.inf  # no report is lost, so silence means nothing
 
 
 class Stretched:
@@ -70,131 +66,79 @@ class Stretched:
         return replace(step, duration=step.duration / self.scale)
 
 
-class _Timed:
-    """A planner that counts how long it works, in s: ``total``, and ``spent`` of it since asked."""
-
-    def __init__(self, planner: Planner) -> None:
-        self._planner, self.spent, self.total = planner, 0.0, 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._planner, name)
-
-    def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
-        begun = time.perf_counter()
-        commands = self._planner.handle(event, now)
-        self.spent += time.perf_counter() - begun
-        return commands
-
-    def run_once(self, now: float) -> Turn:
-        begun = time.perf_counter()
-        turn = self._planner.run_once(now)
-        self.spent += time.perf_counter() - begun
-        return turn
-
-    def take(self) -> float:
-        """What was spent since the last call, in s."""
-        spent, self.spent = self.spent, 0.0
-        self.total += spent
-        return spent
-
-
-class RealReplay(Replay):
-    """One replay on a real engine. ``seed`` draws how long calls take that the trace does not
-    know; ``scale`` says what 1 s of the workload lasts at the moment, in s."""
+class MeasuredDriver:
+    """The planner on an engine that computes. Its clock counts what planner and engine take;
+    ``scale`` says what 1 s of the workload lasts at the moment, in s. ``check`` is called before
+    each turn and may raise."""
 
     def __init__(
         self,
-        trace: Trace,
+        kinds: Mapping[str, SkillSet],
         setting: Setting,
         engine: Stretched,
         prompts: PromptTemplate,
-        seed: int,
         check: Check,
+        predictor: Predictor | None = None,
         scale: Callable[[], float] = lambda: 1.0,
     ) -> None:
-        self._engine, self._prompts, self._check, self._seed = engine, prompts, check, seed
-        self._scale = scale
-        self._systems: dict[str, tuple[str, str]] = {}  # fixed prompt and grammar of each kind
-        super().__init__(trace, setting)
-
-    def _planner(self, predictor: Predictor | None) -> _Timed:
-        config = PlannerConfig(
-            limits=Limits(*[10**9] * 4),
-            network=self.setting.network,
-            ack_timeout=_NEVER,
-            heartbeat_timeout=_NEVER,
-            first_report_timeout=_NEVER,
-            overload="refuse" if self.setting.refusals else "late",
-        )
-        sessions = itertools.count(1)
-        planner = Planner(
-            policies.get(self.setting.policy),
-            self._engine,
-            self._prompts,
-            Fleet(self.kinds, lambda: next(sessions)),
-            config,
-            observed=self.setting.timeline,
+        self.spent = 0.0  # s, that the planner and its engine worked in all
+        self._engine, self._kinds, self._check, self._scale = engine, kinds, check, scale
+        self._unpaid = 0.0  # s of that which the replay's clock does not count yet
+        self._prompts: dict[str, tuple[str, str]] = {}  # fixed prompt and grammar of each kind
+        self.planner = Planner(
+            policies.get(setting.policy),
+            engine,
+            prompts,
+            Fleet(kinds, itertools.count(1).__next__),
+            endless_patience(setting),
             predictor=predictor,
+            observed=setting.timeline,
         )
-        prefixes = planner.plans.prefixes
-        for kind, skills in self.kinds.items():
-            system, grammar = self._prompts.system(skills), plan_grammar(skills)
-            self._systems[kind] = system, grammar
-            number = planner.plans.number()
-            prefixes.add(EngineRequest(prefix_of(kind), number, system, None, grammar))
-        while prefixes.missing:
-            planner.run_once(0.0)
-        planner.steps, planner.busy = 0, 0.0
-        engine = self._engine
+        state = self.planner.state
+        for kind, skills in kinds.items():
+            system, grammar = prompts.system(skills), plan_grammar(skills)
+            self._prompts[kind] = system, grammar
+            number = state.number()
+            state.prefixes.add(EngineRequest(prefix_of(kind), number, system, None, grammar))
+        while state.prefixes.missing:
+            self.planner.run_once(0.0)
+        self.planner.steps, self.planner.busy = 0, 0.0
         engine.computing, engine.submitting, engine.submitted = 0.0, 0.0, 0
-        return _Timed(planner)
 
-    def run(self) -> Run:
-        planner, now = self.planner, 0.0
-        while now < self.cut_at:
-            self._check()
-            scale = self._engine.scale = self._scale()
-            self._happen(now)
-            now += planner.take() / scale
-            turn = planner.run_once(now)
-            now += planner.take() / scale
-            if planner.failure is not None:
-                raise planner.failure
-            self._carry_out(turn.commands, now)
-            if not turn.busy:
-                coming = self._heap[0][0] if self._heap else math.inf
-                now = max(now, min(turn.wake_at or math.inf, coming))
-        self._happen(self.cut_at)
-        self.steps, self.busy = planner.steps, planner.busy
-        return self._result()
+    def register(self, robot_id: str, task: Task) -> int:
+        return register(self.planner, robot_id, self._kinds[task.kind], *self._prompts[task.kind])
 
-    def clear(self) -> None:
-        """Leave nothing in the engine."""
-        self.planner.handle(ev.Deactivate(), self.cut_at)
-        for kind in self._systems:
-            self.planner.plans.prefixes.drop(prefix_of(kind))
-        settle(self._engine)
+    def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
+        begun = time.perf_counter()
+        commands = self.planner.handle(event, now)
+        self._unpaid += time.perf_counter() - begun
+        return commands
 
-    def _cut(self, segment: Segment) -> None:
+    def sent(self, segment: Segment) -> None:
         """What a segment costs is measured."""
 
-    def _add_robot(self, robot_id: str, task: Task) -> None:
-        system, grammar = self._systems[task.kind]
-        session = self._register(robot_id, task, system, grammar)
-        self.robots[robot_id] = FollowingRobot(robot_id, session)
+    def turn(self, now: float, until: float) -> Turn:
+        self._check()
+        scale = self._engine.scale = self._scale()
+        now += self._pay() / scale
+        begun = time.perf_counter()
+        turn = self.planner.run_once(now)
+        self._unpaid += time.perf_counter() - begun
+        if self.planner.failure is not None:
+            raise self.planner.failure
+        return replace(turn, ended=now + self._pay() / scale)
 
-    def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
-        robot, number = self.robots[robot_id], int(segment.plan_id)
-        if segment.command is not SegmentCommand.RUN:
-            self._publish(robot, robot.halt(now), now)
-            return
-        if segment.index == 0:
-            arrival = self.arrivals[number]
-            rng = random.Random(f"{self._seed} {number}")
-            plan = WrittenPlan(self.kinds[arrival.task.kind], arrival, rng)
-            robot.take(segment.plan_id, plan, plan.durations)
-            self.first_at[number] = now
-        self._publish(robot, robot.receive(segment, now), now)
+    def _pay(self) -> float:
+        unpaid, self._unpaid = self._unpaid, 0.0
+        self.spent += unpaid
+        return unpaid
+
+    def clear(self, now: float) -> None:
+        """Leave nothing in the engine."""
+        self.planner.handle(ev.Deactivate(), now)
+        for kind in self._prompts:
+            self.planner.state.prefixes.drop(prefix_of(kind))
+        settle(self._engine)
 
 
 def settle(engine: Engine) -> None:

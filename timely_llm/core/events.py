@@ -1,7 +1,7 @@
 """What goes into the planner and what comes out of it. Plain values.
 
-Every event is handled by one method of ``Planner``; every command is carried out by the node (or
-the simulator) that drives it. Times are s.
+``Planner.handle`` takes in every event (its table says which function does); every command is
+carried out by the node (or the simulator) that drives the planner. Times are s.
 """
 
 from __future__ import annotations
@@ -190,4 +190,15 @@ class TimesLearned:
     learned: Learned
 
 
-Command = SendSegment | EmitEvent | EmitFeedback | EndGoal | Registered | Answered | RobotsChanged
+Command = (
+    SendSegment
+    | EmitEvent
+    | EmitFeedback
+    | EndGoal
+    | Registered
+    | Answered
+    | Probed
+    | RobotsChanged
+    | SkillDrifted
+    | TimesLearned
+)

@@ -1,69 +1,116 @@
-"""What a goal must be to be accepted, and what its plan must be to be sent. Pure checks."""
+"""Goals that come and are cancelled: what is refused, and whose turn it is on a busy robot."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
-from timely_llm.core.robots import Refused
-from timely_llm.protocols.messages import ErrorCode, OnFailure, PlanGoal
-from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
-from timely_llm.validation.names import did_you_mean
-
-LATE, REFUSE = "late", "refuse"
-WAYS = (LATE, REFUSE)
-
-
-def check_way(way: str) -> str:
-    """``way`` if it is one of ``WAYS``, else ``ValueError`` with the nearest."""
-    if way not in WAYS:
-        words = f"must be {' or '.join(WAYS)}{did_you_mean(way, WAYS)}"
-        raise ValueError(f"overload is {way!r}: {words}")
-    return way
+from timely_llm.core import events as ev
+from timely_llm.core.config import Limits, urgency_of
+from timely_llm.core.probes import Probes
+from timely_llm.core.request import Request, State
+from timely_llm.core.robots import Refused, Robot
+from timely_llm.core.state import PlannerState
+from timely_llm.protocols.messages import (
+    ErrorCode,
+    PlanEventType,
+    PlanGoal,
+    PlanResult,
+    WhenBusy,
+)
+from timely_llm.protocols.utility import Urgency
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a goal may ask for. Lengths in characters; 0 as a timeout is never."""
+class Goals:
+    """Takes goals in and ends them on their clients' wish."""
 
-    instruction: int = 1000
-    scene: int = 4000
-    queue: int = 16  # goals that may wait for one robot
-    replans: int = 5
+    def __init__(self, state: PlannerState, probes: Probes) -> None:
+        self._state, self._probes = state, probes
+
+    def arrived(self, event: ev.GoalArrived, now: float) -> None:
+        """Start the goal, queue it, or end it with the reason."""
+        state, goal = self._state, event.goal
+        if event.plan_id in state.requests:
+            return  # the same goal again; its own result is still to come
+        request = state.accept(event.plan_id, goal, now)
+        try:
+            if not state.active:
+                raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
+            check_goal(goal, state.config.limits)
+            robot = state.fleet.find(goal.robot_id)
+            _check_robot(robot)
+            self._admit(robot, request, now)
+        except Refused as refusal:
+            state.end(request, refusal.code, refusal.error, now)
+
+    def invalid(self, event: ev.GoalInvalid, now: float) -> None:
+        """A goal that could not be read still gets its result."""
+        result = PlanResult(event.plan_id, ErrorCode.INVALID_GOAL, event.reason)
+        self._state.out.append(ev.EndGoal(result))
+
+    def canceled(self, event: ev.GoalCanceled, now: float) -> None:
+        """Stop the goal wherever it is; one that has ended already has its result."""
+        request = self._state.requests.get(event.plan_id)
+        if request is not None:
+            self._state.stop(request, ErrorCode.CANCELED, "canceled by the client", now)
+
+    def activate(self, event: ev.Activate, now: float) -> None:
+        """Accept goals from now on."""
+        self._state.active = True
+
+    def deactivate(self, event: ev.Deactivate, now: float) -> None:
+        """End every goal now; robots have to stand still."""
+        state = self._state
+        state.active = False
+        for robot in state.fleet:
+            for request in list(robot.queue):
+                state.end(request, event.code, event.reason, now)
+        self._probes.end_all(event.code, event.reason)
+        for request in list(state.requests.values()):
+            state.stop(request, event.code, event.reason, now)
+            state.end_stopped(request, event.code, event.reason, now)
+
+    def _admit(self, robot: Robot, request: Request, now: float) -> None:
+        """Whose turn is it? ``Refused`` where it is another's and this one may not wait."""
+        state, goal = self._state, request.goal
+        limit = state.config.limits.queue
+        if robot.current is None:
+            state.assign(robot, request, now)
+        elif goal.when_busy is WhenBusy.REJECT:
+            words = f"robot {robot.robot_id!r} executes another plan"
+            raise Refused(ErrorCode.ROBOT_BUSY, words)
+        elif goal.when_busy is WhenBusy.PREEMPT:
+            self._preempt(robot, robot.current, request, now)
+        elif len(robot.queue) >= limit:
+            words = f"{len(robot.queue)} goals wait for robot {robot.robot_id!r}: at most {limit}"
+            raise Refused(ErrorCode.ROBOT_BUSY, words)
+        else:
+            state.enqueue(robot, request, now)
+
+    def _preempt(self, robot: Robot, old: Request, request: Request, now: float) -> None:
+        """Take the robot: at once if urgent, else with the first valid segment."""
+        urgency, held = urgency_of(request.goal), urgency_of(old.goal)
+        if urgency > held and old.state is not State.STOPPING:
+            raise Refused(
+                ErrorCode.OUTRANKED,
+                f"robot {robot.robot_id!r} executes a plan of urgency {held.name}: "
+                f"{urgency.name} does not preempt it",
+            )
+        replaced = self._state.take_over(robot, request, now)
+        if replaced is None or urgency > Urgency.URGENT:
+            return
+        if replaced.state not in (State.STOPPING, State.ENDED):
+            self._state.emit(replaced, PlanEventType.PREEMPTED, now)
+            words = "an urgent goal took the robot"
+            self._state.stop(replaced, ErrorCode.PREEMPTED, words, now)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannerConfig:
-    """Settings of the planner's core; times in s. The node's parameters carry the same names."""
-
-    limits: Limits = field(default_factory=Limits)
-    presets: dict[Urgency, TimeUtility] = field(default_factory=lambda: dict(PRESETS))
-    max_tokens: int = 2048  # of one plan; the bundled skill sets' longest has 1602 characters
-    prefill_chunk: int = 64  # prompt tokens of a registration computed beside running plans
-    network: float = 0.008  # one way (TimelyLLM, section 7.1)
-    ack_timeout: float = 2.0
-    heartbeat_timeout: float = 3.0
-    first_report_timeout: float = 10.0  # of a session: discovery takes its time
-    stop_timeout: float = 5.0
-    probe_timeout: float = 5.0
-    overload: str = "late"  # or "refuse": goals that would be worth nothing by then
-
-    def __post_init__(self) -> None:
-        check_way(self.overload)
-
-    def utility_of(self, goal: PlanGoal) -> TimeUtility:
-        """The goal's own utility, else its urgency's preset."""
-        return goal.utility or self.presets[urgency_of(goal)]
-
-
-def urgency_of(goal: PlanGoal) -> Urgency:
-    """The goal's urgency; ``UNSPECIFIED`` is ``NORMAL``."""
-    return goal.urgency if goal.urgency is not Urgency.UNSPECIFIED else Urgency.NORMAL
-
-
-def replans_of(goal: PlanGoal) -> int:
-    """How often the goal may be planned again; ``REPLAN`` without a number means once."""
-    return goal.max_replans or int(goal.on_failure is OnFailure.REPLAN)
+def _check_robot(robot: Robot) -> None:
+    if not robot.alive:
+        raise Refused(ErrorCode.ROBOT_LOST, f"robot {robot.robot_id!r} does not answer")
+    if robot.stopped:
+        raise Refused(
+            ErrorCode.ROBOT_STOPPED, f"robot {robot.robot_id!r} is stopped: rearm it first"
+        )
 
 
 def check_goal(goal: PlanGoal, limits: Limits) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from timely_llm.core import events as ev
-from timely_llm.core.robots import Refused
-from timely_llm.core.state import Plans, Probe
+from timely_llm.core.robots import Refused, Robot
+from timely_llm.core.state import PlannerState
+from timely_llm.policies import Decision
 from timely_llm.prompts.template import TemplateError
 from timely_llm.protocols.engine import EngineError, EngineRequest, Output
 from timely_llm.protocols.messages import ErrorCode
@@ -17,89 +20,116 @@ MAX_TOKENS = 24  # of an answer
 GRAMMAR = 'root ::= " "? [A-Za-z0-9] [A-Za-z0-9 _.,:+-]{0,59}\n'
 
 
-def ask_probe(plans: Plans, event: ev.AskProbe, now: float) -> None:
-    """Put the question to the model, or say why not."""
-    try:
-        _check(plans, event)
-        robot = plans.fleet.find(event.robot_id)
-        number = plans.number()
-        user = plans.prompts.probe(robot.skills, event.scene, event.question)
-        request = EngineRequest(f"probe-{number}", number, robot.system, user, GRAMMAR, MAX_TOKENS)
-        tokens = plans.engine.submit(request)
-    except Refused as refusal:
-        plans.out.append(ev.Probed(event.ticket, refusal.code, refusal.error))
-        return
-    except TemplateError as error:
-        plans.out.append(ev.Probed(event.ticket, ErrorCode.INVALID_GOAL, str(error)))
-        return
-    except EngineError as error:
-        plans.out.append(ev.Probed(event.ticket, ErrorCode.ENGINE_FAILED, str(error)))
-        return
-    deadline = now + (event.timeout or plans.config.probe_timeout)
-    uncached = tokens - plans.prefixes.cached(robot.prefix)
-    plans.probes[request.id] = Probe(event.ticket, deadline, uncached)
-    plans.look_at(deadline)
+@dataclass(slots=True)
+class Probe:
+    """A robot's question to the model: who asked, until when (s) it is of use, what is written."""
+
+    ticket: int
+    deadline: float
+    uncached: int  # prompt tokens that the engine has yet to compute
+    text: list[str] = field(default_factory=list)
 
 
-def _check(plans: Plans, event: ev.AskProbe) -> None:
-    if not plans.active:
-        raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
-    robot = plans.fleet.find(event.robot_id)
-    if event.session != robot.session:
-        raise Refused(
-            ErrorCode.INVALID_SESSION,
-            f"session {event.session} of robot {event.robot_id!r} is over",
-        )
-    if not 0 < len(event.question) <= MAX_QUESTION:
-        raise Refused(
-            ErrorCode.INVALID_GOAL,
-            f"question has {len(event.question)} characters: must have 1 to {MAX_QUESTION}",
-        )
-    if len(event.scene) > plans.config.limits.scene:
-        raise Refused(
-            ErrorCode.INVALID_GOAL,
-            f"scene has {len(event.scene)} characters: at most {plans.config.limits.scene}",
-        )
-    if not math.isfinite(event.timeout) or event.timeout < 0:
-        raise Refused(
-            ErrorCode.INVALID_GOAL,
-            f"timeout is {event.timeout} s: must be finite and at least 0 (0: the default)",
-        )
-    if not plans.prompts.has_probe:
-        raise Refused(
-            ErrorCode.INVALID_GOAL, f"{plans.prompts.source} has no block 'probe': nobody to ask"
-        )
+class Probes:
+    """The questions that are open, by the id of their request to the engine."""
 
+    def __init__(self, state: PlannerState) -> None:
+        self._state = state
+        self._open: dict[str, Probe] = {}
 
-def written(plans: Plans, name: str, output: Output) -> None:
-    """More of an answer; at its end, or at its longest, it goes to the robot."""
-    probe = plans.probes[name]
-    probe.text.append(output.text)
-    probe.uncached = 0
-    if output.finish == "error":
-        _end(plans, name, ErrorCode.ENGINE_FAILED, output.error)
-    elif output.finish is not None:
-        del plans.probes[name]
-        answer = "".join(probe.text).strip()
-        plans.out.append(ev.Probed(probe.ticket, answer=answer))
+    def __contains__(self, name: str) -> bool:
+        return name in self._open
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open)
 
-def expire(plans: Plans, now: float) -> None:
-    """End the questions whose robots wait no longer."""
-    for name, probe in list(plans.probes.items()):
-        if now >= probe.deadline:
-            _end(plans, name, ErrorCode.TIMEOUT, "the model did not answer in time")
-        else:
-            plans.look_at(probe.deadline)
+    def __len__(self) -> int:
+        return len(self._open)
 
+    def ask(self, event: ev.AskProbe, now: float) -> None:
+        """Put the question to the model, or say why not."""
+        state = self._state
+        try:
+            robot = self._check(event)
+            number = state.number()
+            user = state.prompts.probe(robot.skills, event.scene, event.question)
+            request = EngineRequest(
+                f"probe-{number}", number, robot.system, user, GRAMMAR, MAX_TOKENS
+            )
+            tokens = state.engine.submit(request)
+        except Refused as refusal:
+            state.out.append(ev.Probed(event.ticket, refusal.code, refusal.error))
+            return
+        except TemplateError as error:
+            state.out.append(ev.Probed(event.ticket, ErrorCode.INVALID_GOAL, str(error)))
+            return
+        except EngineError as error:
+            state.out.append(ev.Probed(event.ticket, ErrorCode.ENGINE_FAILED, str(error)))
+            return
+        deadline = now + (event.timeout or state.config.probe_timeout)
+        uncached = tokens - state.prefixes.cached(robot.prefix)
+        self._open[request.id] = Probe(event.ticket, deadline, uncached)
+        state.look_at(deadline)
 
-def end_all(plans: Plans, code: ErrorCode, error: str) -> None:
-    """End all questions."""
-    for name in tuple(plans.probes):
-        _end(plans, name, code, error)
+    def _check(self, event: ev.AskProbe) -> Robot:
+        """The robot that asks; ``Refused`` with what is wrong."""
+        state = self._state
+        if not state.active:
+            raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
+        robot = state.fleet.find(event.robot_id)
+        if event.session != robot.session:
+            words = f"session {event.session} of robot {event.robot_id!r} is over"
+            raise Refused(ErrorCode.INVALID_SESSION, words)
+        question, scene, timeout = len(event.question), len(event.scene), event.timeout
+        words = ""
+        if not 0 < question <= MAX_QUESTION:
+            words = f"question has {question} characters: must have 1 to {MAX_QUESTION}"
+        elif scene > state.config.limits.scene:
+            words = f"scene has {scene} characters: at most {state.config.limits.scene}"
+        elif not math.isfinite(timeout) or timeout < 0:
+            words = f"timeout is {timeout} s: must be finite and at least 0 (0: the default)"
+        elif not state.prompts.has_probe:
+            words = f"{state.prompts.source} has no block 'probe': nobody to ask"
+        if words:
+            raise Refused(ErrorCode.INVALID_GOAL, words)
+        return robot
 
+    def before(self, decision: Decision) -> Decision:
+        """The policy's choice with all questions before it: each of those robots stands still until
+        it is answered."""
+        if not self._open:
+            return decision
+        budget = decision.prefill_budget
+        if budget is not None:
+            budget += sum(probe.uncached for probe in self._open.values())
+        return replace(decision, run=(*self._open, *decision.run), prefill_budget=budget)
 
-def _end(plans: Plans, name: str, code: ErrorCode, error: str) -> None:
-    probe = plans.probes.pop(name)
-    plans.engine.abort(name)
-    plans.out.append(ev.Probed(probe.ticket, code, error))
+    def wrote(self, name: str, output: Output) -> None:
+        """More of an answer; at its end, or at its longest, it goes to the robot."""
+        probe = self._open[name]
+        probe.text.append(output.text)
+        probe.uncached = 0
+        if output.finish == "error":
+            self._end(name, ErrorCode.ENGINE_FAILED, output.error)
+        elif output.finish is not None:
+            del self._open[name]
+            answer = "".join(probe.text).strip()
+            self._state.out.append(ev.Probed(probe.ticket, answer=answer))
+
+    def expire(self, now: float) -> None:
+        """End the questions whose robots wait no longer."""
+        for name, probe in list(self._open.items()):
+            if now >= probe.deadline:
+                self._end(name, ErrorCode.TIMEOUT, "the model did not answer in time")
+            else:
+                self._state.look_at(probe.deadline)
+
+    def end_all(self, code: ErrorCode, error: str) -> None:
+        """End all questions."""
+        for name in tuple(self._open):
+            self._end(name, code, error)
+
+    def _end(self, name: str, code: ErrorCode, error: str) -> None:
+        probe = self._open.pop(name)
+        self._state.engine.abort(name)
+        self._state.out.append(ev.Probed(probe.ticket, code, error))

@@ -1,17 +1,25 @@
-"""One plan's life, from the goal to the robot's last report. Values and a transition table only.
+"""One request: a goal and its plan, up to the robot's last report. Values and moves only.
 
-What moves a generation on is decided in ``core/planner.py``; here stands which moves there are. An
-illegal move raises and changes nothing.
+Who moves a request is up to ``state.py``; here stands which moves there are and what each changes.
+An illegal move raises and changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from timely_llm.estimation.horizon import Horizon
 from timely_llm.prompts.history import Attempt, Done
-from timely_llm.protocols.messages import ErrorCode, FeedbackState, PlanGoal, PlanResult, SkillCall
+from timely_llm.protocols.messages import (
+    ErrorCode,
+    Execution,
+    FeedbackState,
+    PlanGoal,
+    PlanResult,
+    SkillCall,
+)
 from timely_llm.protocols.utility import TimeUtility
 
 
@@ -144,14 +152,84 @@ class Request:
             raise IllegalMove(f"plan {self.plan_id}: {move.name} in state {self.state.name}")
         self.state = target
 
-    def executed(self, elapsed: float) -> None:
-        """A call that took ``elapsed`` s is over."""
-        self.execution_time += elapsed
-        self.elapsed = 0.0
-
     def starts(self, now: float) -> None:
         """The goal's clock starts."""
         self.arrival = self.asked = now
+
+    def wrote(self, text: str, tokens: int, durations: Sequence[float], now: float) -> None:
+        """Engine steps that took ``durations`` s, the last until ``now``, gave ``tokens`` more."""
+        self.text.append(text)
+        if tokens and not self.tokens:
+            self.first_token = now
+        self.tokens += tokens
+        self.segment_tokens += tokens
+        self.step_times.extend(durations)
+        self.last_token = now
+        # A token may come out of an engine that has evicted the request since.
+        self.uncached = self.uncached + tokens if self.state is State.EVICTED else 0
+
+    def computed(self, count: int) -> None:
+        """The engine has computed ``count`` tokens of its prompt, or of what was lost."""
+        self.uncached = max(0, self.uncached - count)
+
+    def recomputed(self, count: int) -> None:
+        """``count`` tokens of it were computed again, after an eviction."""
+        self.recomputed_tokens += count
+
+    def predict(self, remaining: float, again: int) -> None:
+        """``remaining`` tokens are predicted to come; ask again after ``again`` more."""
+        self.predicted, self.predict_at = self.tokens + remaining, self.tokens + again
+
+    def withhold(self, text: str, calls: Sequence[SkillCall]) -> tuple[str, tuple[SkillCall, ...]]:
+        """Keep a segment until the plan is whole; all that is kept by now."""
+        self.withheld.append(text)
+        self.withheld_calls.extend(calls)
+        return "".join(self.withheld), tuple(self.withheld_calls)
+
+    def sent(self, text: str, calls: Sequence[SkillCall], now: float, network: float) -> None:
+        """The next segment goes to the robot, which has it ``network`` s later."""
+        if self.unsent:
+            self._responded(now)
+        index = len(self.segments)
+        self.segments.append(text)
+        self.unacknowledged[index] = now
+        self.horizon.sent(index, calls, now + network)
+
+    def _responded(self, now: float) -> None:
+        """The first segment of the present plan is sent."""
+        response = now - self.asked
+        if self.response_time < 0:
+            self.response_time = response
+        self.slowest_response = max(self.slowest_response, response)
+
+    def received(self, report: Execution, now: float) -> None:
+        """The robot holds the report's segment."""
+        self.taken = True
+        self.unacknowledged.pop(report.segment, None)
+        self.horizon.received(report, now)
+
+    def progressed(self, report: Execution, now: float) -> None:
+        """The robot executes a call, and says how long it has done so."""
+        self.elapsed = report.elapsed
+        self.horizon.reported(report, now)
+
+    def executed(self, elapsed: float) -> None:
+        """A call that took ``elapsed`` s is over, whatever came of it."""
+        self.execution_time += elapsed
+        self.elapsed = 0.0
+
+    def remember(self, done: Done) -> None:
+        """A call of the plan is done, for prompts that tell of it."""
+        self.history.append(done)
+
+    def returned(self, value: str) -> None:
+        """The robot is through with the plan, which has this value."""
+        self.value = value
+
+    def stopping(self, code: ErrorCode, error: str, deadline: float) -> None:
+        """It is over for this reason once the robot stands still, at ``deadline`` (s) at last."""
+        self.move(Move.STOP)
+        self.code, self.error, self.stop_deadline = code, error, deadline
 
     def replan(self, attempt: Attempt, number: int, now: float) -> None:
         """What was begun has failed: the same goal is planned again, as one that arrives now."""
@@ -172,13 +250,6 @@ class Request:
     def unsent(self) -> bool:
         """Nothing of the present plan is on its way to the robot: it does nothing for it."""
         return len(self.segments) == self.first_index
-
-    def responded(self, now: float) -> None:
-        """The first segment of the present plan is sent."""
-        response = now - self.asked
-        if self.response_time < 0:
-            self.response_time = response
-        self.slowest_response = max(self.slowest_response, response)
 
     @property
     def in_engine(self) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from timely_llm.core.request import Request
 from timely_llm.estimation.learned_times import RobotTimes, Times
 from timely_llm.estimation.segment_length import SegmentLength
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.skills import SkillSet
-from timely_llm.protocols.messages import ErrorCode, Execution, RobotInfo
+from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState, RobotInfo
 from timely_llm.validation.names import hint
 from timely_llm.validation.reader import FileError
+
+STOPPED = "stopped"  # how the error of an IDLE report begins while the robot's stop is latched
 
 
 class Refused(Exception):
@@ -26,13 +29,13 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Robot:
-    """One registered robot. ``current`` is the plan it works on, ``queue`` those behind it."""
+    """One registered robot. ``current`` is the request it works on, ``queue`` those after it."""
 
     robot_id: str
     skills: SkillSet
     grammar: str
     system: str  # the fixed prompt
-    prefix: str  # id of the pinned generation that keeps it computed
+    prefix: str  # id of the request that keeps it computed
     namespace: str
     session: int
     instance: str
@@ -64,6 +67,19 @@ class Robot:
     def spoke(self) -> bool:
         """Whether it has reported in its session: only then can anything reach it."""
         return self.last_sequence >= 0
+
+    def follow(self, report: Execution) -> bool:
+        """Alive again, stopped or rearmed, as its report says; whether any of that is news. While a
+        stop is not confirmed, an IDLE does not rearm it: it may be from before."""
+        stopped = self.stopped
+        if report.state is ExecutionState.IDLE:
+            confirmed = report.error.startswith(STOPPED)
+            if confirmed:
+                self.stop_sent = None
+            stopped = confirmed or self.stop_sent is not None
+        news = not self.alive or stopped != self.stopped
+        self.alive, self.stopped = True, stopped
+        return news
 
     def heard(self, execution: Execution, now: float) -> bool:
         """Whether ``execution`` is news of this session; a repeat or a stranger is not."""
@@ -140,11 +156,11 @@ class Fleet:
             )
         return known
 
-    def add(self, **fields) -> Robot:
-        """Make a robot known under a session of its own."""
-        kind = fields["skills"].kind
+    def add(self, *, skills: SkillSet, **fields: Any) -> Robot:
+        """Make a robot known under a new session."""
+        kind = skills.kind
         lengths = self._lengths.setdefault(kind, SegmentLength())
-        robot = Robot(session=self._sessions(), lengths=lengths, **fields)
+        robot = Robot(session=self._sessions(), lengths=lengths, skills=skills, **fields)
         self.robots[robot.robot_id] = robot
         if self.times is not None and isinstance(robot.skills, SkillSet):  # not a text's reader
             robot.times = self.times.robot(robot.robot_id, robot.skills)

@@ -1,10 +1,10 @@
-"""What policies and predictors are shown of a plan. Nothing is changed here."""
+"""What policies and predictors are shown of a request. Nothing is changed here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from timely_llm.core.goals import urgency_of
+from timely_llm.core.config import urgency_of
 from timely_llm.core.request import Request, State
 from timely_llm.estimation.plan_length import PredictorView
 from timely_llm.estimation.segment_length import SegmentLength
@@ -14,31 +14,31 @@ _EVICTED, _RUNNING = State.EVICTED, State.RUNNING  # looked up once: thousands o
 _new = tuple.__new__
 
 
-def view_of(plan: Request, lengths: SegmentLength, pinned: int, network: float) -> View:
-    """``plan`` as a policy sees it. ``pinned`` tokens of its prompt are in the cache for good;
+def view_of(request: Request, lengths: SegmentLength, pinned: int, network: float) -> View:
+    """``request`` as a policy sees it. ``pinned`` tokens of its prompt are in the cache for good;
     ``network`` is the time in s that a segment takes to its robot."""
-    goal, state = plan.goal, plan.state
-    begun, written, uncached = plan.begun, plan.tokens, plan.uncached
-    in_segment, predicted = plan.segment_tokens, plan.predicted
+    goal, state = request.goal, request.state
+    begun, written, uncached = request.begun, request.tokens, request.uncached
+    in_segment, predicted = request.segment_tokens, request.predicted
     tokens_left, worst_left = lengths.mean - in_segment, lengths.worst - in_segment
-    segment = len(plan.segments) - plan.first_index
+    segment = len(request.segments) - request.first_index
     if segment:
-        origin = due = plan.horizon.end
-        utility, mid_segment = plan.later, in_segment > 0
+        origin = due = request.horizon.end
+        utility, mid_segment = request.later, in_segment > 0
     else:
-        origin, utility = plan.asked, plan.utility
+        origin, utility = request.asked, request.utility
         due, mid_segment = origin + utility.ert, begun or in_segment > 0
     kv_tokens = 0
     if begun and state is not _EVICTED:
-        kv_tokens = max(1, plan.prompt_tokens - pinned + written - uncached)
+        kv_tokens = max(1, request.prompt_tokens - pinned + written - uncached)
     # Straight into the tuple, in the order of its fields: half the time of calling the class.
     return _new(
         View,
         (
-            plan.plan_id,
-            plan.number,
+            request.plan_id,
+            request.number,
             segment,
-            plan.asked,
+            request.asked,
             origin,
             due,
             utility,
@@ -53,23 +53,23 @@ def view_of(plan: Request, lengths: SegmentLength, pinned: int, network: float) 
             goal.ttft,
             goal.tpot,
             written,
-            plan.first_token,
+            request.first_token,
             max(1.0, predicted - written) if predicted >= 0 else -1.0,
         ),
     )
 
 
-def predictor_view_of(plan: Request, kind: str) -> PredictorView:
-    """``plan``, of a robot of ``kind``, as a predictor sees it."""
-    goal = plan.goal
+def predictor_view_of(request: Request, kind: str) -> PredictorView:
+    """``request``, of a robot of ``kind``, as a predictor sees it."""
+    goal = request.goal
     return PredictorView(
-        plan_id=plan.plan_id,
-        number=plan.number,
+        plan_id=request.plan_id,
+        number=request.number,
         kind=kind,
         instruction=goal.instruction,
         scene=goal.scene,
-        text="".join(plan.text),
-        tokens=plan.tokens,
+        text="".join(request.text),
+        tokens=request.tokens,
     )
 
 
@@ -103,8 +103,9 @@ class Views:
 
     def all(self, make: Callable[[str], View]) -> list[View]:
         """Every view; ``make`` makes those again that are out of date."""
+        views = self._views
         if self._stale:
-            for plan_id in sorted(self._stale & self._views.keys()):
-                self._views[plan_id] = make(plan_id)
+            for plan_id in sorted(self._stale & views.keys()):
+                views[plan_id] = make(plan_id)
             self._stale.clear()
-        return list(self._views.values())
+        return list(filter(None, views.values()))

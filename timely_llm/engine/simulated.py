@@ -7,7 +7,7 @@ goals stays fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from timely_llm.engine.config import Script
@@ -17,11 +17,25 @@ from timely_llm.protocols.engine import (
     DuplicateRequest,
     EngineInfo,
     EngineRequest,
-    FastForward,
     Output,
     PromptTooLong,
     StepResult,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """Steps taken together, each of which gave every request of the run set one token.
+
+    ``durations`` (s) one a step, ``texts`` by request id; afterwards the KV cache has
+    ``kv_blocks_used`` in use, and ``can_continue`` says that one more step would have been
+    possible.
+    """
+
+    durations: tuple[float, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    kv_blocks_used: int = 0
+    can_continue: bool = False
 
 
 def quarter_of_characters(text: str) -> int:
@@ -213,7 +227,7 @@ class SimulatedEngine:
 
     def fast_forward(
         self, run: Sequence[str], steps: int, now: float, until: float, kv_floor: int = 0
-    ) -> FastForward:
+    ) -> Forwarded:
         """Up to ``steps`` steps of ``run`` together, as ``step`` would take them one by one, the
         last one being the first that ends at ``until`` or later (s).
 
@@ -222,16 +236,16 @@ class SimulatedEngine:
         """
         lives = [self._live.get(name) for name in run]
         if not lives or len(lives) > self.info.max_batch or self._lag:
-            return FastForward()
+            return Forwarded()
         for live in lives:
             if live is None or not live.room or not live.decodes:
-                return FastForward()
+                return Forwarded()
             steps = min(steps, self._before_end(live))
         floor = -(-kv_floor // self.info.block_size)
         while steps > 0 and self._lacking(lives, steps, floor):
             steps //= 2
         if steps < 1:
-            return FastForward()
+            return Forwarded()
         context = sum(live.computed + 1 for live in lives)
         durations: list[float] = []
         while len(durations) < steps and now < until:
@@ -240,7 +254,7 @@ class SimulatedEngine:
             now += duration
             context += len(lives)
         texts = {live.request.id: self._pass(live, len(durations)) for live in lives}
-        return FastForward(
+        return Forwarded(
             tuple(durations), texts, self._cache.used, not self._lacking(lives, 1, floor)
         )
 

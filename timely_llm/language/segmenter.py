@@ -8,7 +8,7 @@ looked at once. The segments, joined, are the text, byte for byte.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -226,12 +226,9 @@ class CheckedSegment(NamedTuple):
 
 
 class Segmenter(Protocol):
-    """Cuts one growing answer. Its next ``tokens_to_boundary`` tokens are known to complete
-    no segment: 0 unless the answer is known beforehand."""
+    """Cuts one growing answer into checked segments."""
 
-    tokens_to_boundary: int
-
-    def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
+    def feed(self, text: str, last: bool = False) -> Iterable[CheckedSegment]:
         """The segments that ``text`` completes, in order; with ``last`` the rest too, which may be
         empty. ``PlanError`` at the first one that is not sound."""
 
@@ -256,8 +253,6 @@ class TextKind:
 class PlanSegmenter:
     """A plan for a robot with ``skills``: every segment ends after a timed call."""
 
-    tokens_to_boundary = 0
-
     def __init__(self, skills: SkillSet) -> None:
         self._skills = skills
         self._detector = plan_detector(skills)
@@ -277,8 +272,6 @@ class PlanSegmenter:
 
 class TextSegmenter:
     """Plain text by its kind's rule: each segment is one call, to read it. Every text is sound."""
-
-    tokens_to_boundary = 0
 
     def __init__(self, kind: TextKind) -> None:
         self._kind = kind

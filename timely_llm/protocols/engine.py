@@ -132,21 +132,6 @@ class StepResult:
     kv_blocks_total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FastForward:
-    """Steps taken together, each of which gave every generation of the run set one token.
-
-    ``durations`` (s) one a step, ``texts`` by request id; afterwards the KV cache has
-    ``kv_blocks_used`` in use, and ``can_continue`` says that one more step would have been
-    possible.
-    """
-
-    durations: tuple[float, ...] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-    kv_blocks_used: int = 0
-    can_continue: bool = False
-
-
 class Engine(Protocol):
     """A language model that advances a chosen set of generations one step at a time."""
 

@@ -12,55 +12,23 @@ from dataclasses import replace
 from typing import Any
 
 from timely_llm import policies
-from timely_llm.bench.real_time import Check, RealReplay, Stretched
+from timely_llm.bench.real_time import Check, MeasuredDriver, Stretched
 from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.factory import build
 from timely_llm.estimation.presets import PACES
 from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
-from timely_llm.protocols.messages import ExecutionState, Segment, SegmentCommand
+from timely_llm.protocols.messages import ExecutionState
 from timely_llm.recording.goals import Goal
-from timely_llm.recording.replay import AsRecorded
+from timely_llm.recording.replay import RecordedGoals
 from timely_llm.recording.trace import RecordedTrace
-from timely_llm.simulation.known_plans import KnownPlan
-from timely_llm.simulation.setting import Run, Setting, kind_of
+from timely_llm.simulation.loop import Replay, end_of
+from timely_llm.simulation.setting import Run, Setting
 from timely_llm.simulation.trace import Arrival, Trace
+from timely_llm.simulation.written_plans import WrittenRobots
 
 _OPEN = 8  # brackets that a plan which was cut may lack
-
-
-class BagReplay(AsRecorded, RealReplay):
-    """A replay on an engine that computes."""
-
-    def __init__(
-        self,
-        recorded: RecordedTrace,
-        setting: Setting,
-        engine: Stretched,
-        prompts: PromptTemplate,
-        check: Check,
-    ) -> None:
-        self.recorded = recorded
-        super().__init__(with_calls(recorded), setting, engine, prompts, 0, check)
-
-    def _read_plans(self) -> list[KnownPlan]:
-        """None: the model writes them."""
-        for arrival in self.arrivals:
-            task = arrival.task
-            if task.kind not in self.kinds:
-                self.kinds[task.kind] = kind_of(task, self.setting.skills or {})
-        return []
-
-    def _delivered(self, now: float, robot_id: str, segment: Segment) -> None:
-        robot = self.robots[robot_id]
-        if segment.command is SegmentCommand.REPLACE:
-            self._publish(robot, robot.halt(now), now)
-            segment = replace(segment, command=SegmentCommand.RUN)
-        if segment.command is SegmentCommand.RUN or segment.plan_id == getattr(
-            robot, "plan_id", segment.plan_id
-        ):
-            super()._delivered(now, robot_id, segment)
 
 
 def run_real(
@@ -83,12 +51,22 @@ def run_real(
     )
     try:
         prompts = PromptTemplate.resolve("", model)
-        replay = BagReplay(recorded, setting, Stretched(engine), prompts, check)
+        trace = with_calls(recorded)
+        kinds = {a.task.kind: recorded.skills[a.task.kind] for a in trace.arrivals}
+        driver = MeasuredDriver(kinds, setting, Stretched(engine), prompts, check)
+        cut_at = end_of(trace.arrivals, setting)
+        replay = Replay(
+            driver,
+            RecordedGoals(recorded, trace.arrivals),
+            WrittenRobots(trace.arrivals, kinds, 0),
+            cut_at=cut_at,
+            network=setting.network,
+        )
         gc.collect()
         try:
             return replay.run()
         finally:
-            replay.clear()
+            driver.clear(cut_at)
     finally:
         engine.close()
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from timely_llm.core import events as ev
-from timely_llm.core.planner import Counts, Planner, Turn
+from timely_llm.core.planner import Planner, Turn
+from timely_llm.core.state import Counts
 from timely_llm.protocols.messages import ErrorCode
 
 _IDLE_WAIT = 0.5  # s; with simulated time the wall clock says nothing about when to wake

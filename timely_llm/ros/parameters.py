@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from timely_llm.core.goals import Limits, PlannerConfig, check_way
+from timely_llm.core.config import Limits, PlannerConfig, check_overload
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.ros.declare import Parameter, ParameterError
 
@@ -77,7 +77,7 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
         except ValueError as error:
             raise ParameterError(f"parameter {name!r}: {error}") from error
     try:
-        check_way(values["overload"])
+        check_overload(values["overload"])
     except ValueError as error:
         raise ParameterError(f"parameter {error}") from error
     return PlannerConfig(

@@ -151,8 +151,8 @@ def config_text(values: dict[str, Any], planner: Planner) -> str:
                 "max_model_len": info.max_model_len,
                 "pace": info.pace,
             },
-            "prompt_template": planner.plans.prompts.text,
-            "kinds": sorted(planner.plans.fleet.kinds),
+            "prompt_template": planner.state.prompts.text,
+            "kinds": sorted(planner.state.fleet.kinds),
         },
         sort_keys=False,
     )

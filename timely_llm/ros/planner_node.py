@@ -120,7 +120,7 @@ class PlannerNode(LifecycleNode):
 
     def _make_planner(self) -> Planner:
         planner = make_planner(self.parameters)
-        self._times.restore(planner.plans.fleet.times)
+        self._times.restore(planner.state.fleet.times)
         return planner
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -184,7 +184,7 @@ class PlannerNode(LifecycleNode):
             self._plans.end(PlanResult(plan_id, code, words))
         self._requests.abandon(words)
         self._links.drain(_GOODBYE)
-        times = self._thread.planner.plans.fleet.times if self._thread is not None else None
+        times = self._thread.planner.state.fleet.times if self._thread is not None else None
         self._times.finish(times.learned() if times is not None and times.changes else None)
 
     def _look_after_engine(self) -> None:

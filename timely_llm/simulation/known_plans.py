@@ -1,7 +1,7 @@
 """Answers known beforehand, read once for all goals that get them.
 
-The real cutter cuts and checks an answer token by token, and the real parser says in which order a
-robot does its calls; what they say is kept and played back. Values and playback only.
+The real segmenter cuts and checks an answer token by token, and the real parser says in which order
+a robot does its calls; what they say is kept and played back. Values and playback only.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from timely_llm.language import instructions as code
 from timely_llm.language.parser import Parser, PlanError
 from timely_llm.language.segmenter import CheckedSegment, TextKind, make_segmenter
 from timely_llm.language.skills import SkillSet
-from timely_llm.protocols.messages import SkillCall
+from timely_llm.protocols.messages import Segment, SkillCall
 from timely_llm.simulation.trace import Task
 
 
@@ -35,24 +36,36 @@ class Action:
 class KnownPlan:
     """An answer, cut: ``cuts`` by token. ``actions`` in order, every condition taken as true; the
     plan is over behind them, once the robot has the segment ``ends``. ``tokens_to_boundary``: how
-    many tokens from each one on complete no segment, and 0 behind the last."""
+    many tokens from each one on complete no segment, and 0 after the last. ``ahead``: s of expected
+    work before each action, and of all."""
 
     cuts: tuple[tuple[CheckedSegment, ...], ...]
-    actions: tuple[Action, ...]
+    actions: Sequence[Action]
     ends: int
     calls: int
     tokens_to_boundary: tuple[int, ...] = field(init=False)
+    ahead: Sequence[float] = field(init=False)
 
     def __post_init__(self) -> None:
         tokens_to_boundary = [0]
         for cuts in reversed(self.cuts):
             tokens_to_boundary.append(0 if cuts else tokens_to_boundary[-1] + 1)
         object.__setattr__(self, "tokens_to_boundary", tuple(reversed(tokens_to_boundary)))
+        object.__setattr__(self, "ahead", work_before(self.actions))
+
+    def grow(self, segment: Segment) -> None:
+        """Nothing new: all of it is known."""
+
+
+def work_before(actions: Sequence[Action]) -> list[float]:
+    """Expected work in s before each action, and of all; only ``timed`` ones count."""
+    times = (action.call.expected_duration if action.timed else 0.0 for action in actions)
+    return [0.0, *accumulate(times)]
 
 
 class Playback:
-    """The cutter of one goal whose answer is known. Fed a token at a time, or ``skip``ped over
-    quiet ones."""
+    """The segmenter of one goal whose answer is known: fed a token at a time, or told to ``skip``
+    those that complete no segment."""
 
     __slots__ = ("_plan", "_token", "tokens_to_boundary")
 
@@ -112,7 +125,7 @@ def _plan(
 def walk(
     program: Sequence[code.Instruction],
     calls: Sequence[SkillCall],
-    written: Sequence[int],
+    written: Sequence[float],
     limit: int,
 ) -> tuple[list[Action], int]:
     """What the robot does, and the segment behind which it is over. ``written``: instructions that

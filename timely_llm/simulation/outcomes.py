@@ -47,26 +47,31 @@ class Outcome:
 
 def outcome_of(
     arrival: Arrival,
-    plan: Request | None,
+    request: Request | None,
     result: PlanResult | None,
     first_at: float | None,
     cut_at: float,
 ) -> Outcome:
-    """``plan`` as it was left, its ``result`` if it ended, and when its first segment was at the
+    """``request`` as it was left, its ``result`` if it ended, and when its first segment was at the
     robot."""
     task = arrival.task
-    started = arrival.at if plan is None else max(arrival.at, plan.arrival)
+    started = arrival.at if request is None else max(arrival.at, request.arrival)
     if first_at is not None and first_at > cut_at:
         first_at = None
     response = None if first_at is None else first_at - started
     utility = task.utility((cut_at - started) if response is None else response)
     code = ErrorCode.NONE if result is None else result.error_code
-    executed = plan.execution_time + plan.elapsed if plan else 0.0
+    executed, tokens, first, tpot = 0.0, 0, None, None
+    if request is not None:
+        executed, tokens = request.execution_time + request.elapsed, request.tokens
+        if request.first_token >= 0:
+            first = request.first_token - started
+        if tokens > 1:
+            tpot = (request.last_token - request.first_token) / (tokens - 1)
     ended = result is not None and code is ErrorCode.NONE
-    waited = result.waiting_time if ended else max(0.0, cut_at - started - executed)
-    first = plan.first_token - started if plan and plan.first_token >= 0 else None
-    tokens = plan.tokens if plan else 0
-    tpot = (plan.last_token - plan.first_token) / (tokens - 1) if tokens > 1 else None
+    waited = max(0.0, cut_at - started - executed)
+    if result is not None and ended:
+        waited = result.waiting_time
     met = response is not None and response <= task.utility.ert
     return Outcome(
         arrival=arrival.at,

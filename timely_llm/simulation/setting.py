@@ -26,9 +26,9 @@ class Setting:
     what segmenting costs the engine over a whole plan, in equal parts at the ends of its segments;
     ``decision_overhead`` is added whenever a goal has come or a segment has ended since the last
     decision. Neither is charged to an engine's native scheduler. ``kv_tokens`` and ``skills`` (by
-    kind) replace the engine's and the package's own. With ``timeline`` the run keeps all plan events.
-    ``cut`` is the end of the run, behind the last arrival. ``predictor`` makes what a policy asks
-    for predictions; by default past lengths. ``oracle`` and ``noisy`` of this module fit.
+    kind) replace the engine's and the package's own. With ``timeline`` the run keeps all plan
+    events. ``cut`` is the end of the run, after the last arrival. ``predictor`` makes what a policy
+    asks for predictions; by default past lengths. ``oracle`` and ``noisy`` of this module fit.
     Without ``together`` steps are taken one by one, which gives the same and takes longer.
     ``times`` makes what the planner knows of durations; by default it goes by the skill sets.
     """

@@ -11,12 +11,13 @@ from timely_llm.estimation import presets as engine_presets
 from timely_llm.language.parser import PlanError
 from timely_llm.protocols.messages import ExecutionState, Segment, SegmentCommand
 from timely_llm.protocols.utility import TimeUtility, Urgency
-from timely_llm.simulation.following_robots import FollowingRobot, WrittenPlan, filled
 from timely_llm.simulation.known_plans import read
-from timely_llm.simulation.loop import Replay, Setting
+from timely_llm.simulation.loop import Setting, kinds_of, simulate, simulated
+from timely_llm.simulation.robots import SimRobot
 from timely_llm.simulation.trace import Arrival, Task
 from timely_llm.simulation.workloads import published as workloads
 from timely_llm.simulation.workloads.tasks import published, skill_sets
+from timely_llm.simulation.written_plans import WrittenPlan, WrittenRobots, filled
 
 TELLO = skill_sets()["tello"]
 
@@ -90,7 +91,7 @@ def test_an_unsound_text_is_refused():
 
 def test_a_robot_that_is_halted_says_so_once():
     task = task_of("mf(50);mu(40);")
-    robot = FollowingRobot("r", 1)
+    robot = SimRobot("r", 1)
     plan = WrittenPlan(TELLO, Arrival(0.0, "r", task), random.Random(0))
     robot.take("p", plan, plan.durations)
     robot.receive(pieces(task)[0], 1.0)
@@ -124,27 +125,13 @@ def test_recorded_tokens_keep_text_and_number(texts):
     assert len(filled(long)) == len(long)
 
 
-class Following(Replay):
-    """The simulator's replay with robots that read as they go."""
-
-    def _add_robot(self, robot_id, task):
-        super()._add_robot(robot_id, task)
-        self.robots[robot_id] = FollowingRobot(robot_id, self.robots[robot_id].session)
-
-    def _delivered(self, now, robot_id, segment):
-        robot, number = self.robots[robot_id], int(segment.plan_id)
-        if segment.index == 0:
-            arrival = self.arrivals[number]
-            plan = WrittenPlan(self.kinds[arrival.task.kind], arrival, random.Random(0))
-            robot.take(segment.plan_id, plan, plan.durations)
-            self.first_at[number] = now
-        self._publish(robot, robot.receive(segment, now), now)
-
-
 @pytest.mark.parametrize("policy", ["timely", "vllm", "vllm_stream"])
 def test_a_whole_replay_is_the_same_with_either_kind_of_robot(policy):
     trace = workloads.make("wid1", seed=1, load=4.0)
     setting = Setting(policy, engine_presets.get("rtx4090-llama3-8b"))
-    known, following = Replay(trace, setting).run(), Following(trace, setting).run()
+    known, replay = simulate(trace, setting), simulated(trace, setting)
+    kinds = kinds_of(trace.arrivals, setting)
+    replay._model = WrittenRobots(trace.arrivals, kinds, seed=0)
+    following = replay.run()
     assert following.outcomes == known.outcomes
     assert sum(outcome.completed_at is not None for outcome in known.outcomes) > 100

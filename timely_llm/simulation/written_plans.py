@@ -1,20 +1,16 @@
-"""Robots for plans that are not known beforehand: the simulator's, reading as the text comes.
-
-Values in, reports out: no clock.
-"""
+"""Plans that are not known beforehand, for simulated robots that read as the text comes. Pure."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
 
-from timely_llm.language.instructions import Call, Skip
+from timely_llm.language.instructions import Call, Instruction, Skip
 from timely_llm.language.parser import Parser, parse
 from timely_llm.language.skills import SkillSet
-from timely_llm.protocols.messages import Execution, ExecutionState, Segment, SkillCall
-from timely_llm.simulation.known_plans import Action, walk
+from timely_llm.protocols.messages import Execution, Segment, SegmentCommand, SkillCall
+from timely_llm.simulation.known_plans import Action, walk, work_before
 from timely_llm.simulation.robots import SimRobot
 from timely_llm.simulation.trace import Arrival
 
@@ -35,8 +31,8 @@ class WrittenPlan:
         self._written: list[float] = []
         self.actions: list[Action] = []
         self.durations: list[float] = []
-        self.ahead = [0.0]
-        self.ends = math.inf
+        self.ahead: Sequence[float] = [0.0]
+        self.ends: float = math.inf
 
     def grow(self, segment: Segment) -> None:
         """Read the next segment; ``PlanError`` if it is not sound."""
@@ -54,8 +50,7 @@ class WrittenPlan:
             _complete(parser.program), self._calls, written, self._skills.bounds.max_steps
         )
         self.ends = ends if segment.last or ends < len(self._written) else math.inf
-        times = (a.call.expected_duration if a.timed else 0.0 for a in self.actions)
-        self.ahead = [0.0, *accumulate(times)]
+        self.ahead = work_before(self.actions)
 
     def _duration(self, call: Call) -> float:
         index = len(self.durations)
@@ -66,7 +61,7 @@ class WrittenPlan:
         return self._skills[call.name].sample_duration(call.values, self._rng)
 
 
-def _complete(program: list) -> list:
+def _complete(program: Sequence[Instruction]) -> Sequence[Instruction]:
     """The instructions before the first one whose target is not written yet."""
     for place, instruction in enumerate(program):
         if isinstance(instruction, Skip) and instruction.target is None:
@@ -74,23 +69,27 @@ def _complete(program: list) -> list:
     return program
 
 
-class FollowingRobot(SimRobot):
-    """A robot with a ``WrittenPlan``."""
+class WrittenRobots:
+    """Robots that do what a model writes now. ``seed`` draws how long calls take that the trace
+    does not know."""
 
-    __slots__ = ()
+    def __init__(
+        self, arrivals: Sequence[Arrival], kinds: Mapping[str, SkillSet], seed: int
+    ) -> None:
+        self._arrivals, self._kinds, self._seed = arrivals, kinds, seed
 
-    def receive(self, segment: Segment, now: float) -> list[Execution]:
-        self.plan.grow(segment)
-        self.ahead = self.plan.ahead
-        return super().receive(segment, now)
-
-    def halt(self, now: float) -> list[Execution]:
-        """Whatever it does is over; nothing if there is nothing."""
-        if self.over:
-            return []
-        self.over, self.wake = True, math.inf
-        self.began = self.ends = math.inf
-        return [self._report(ExecutionState.ABORTED, now)]
+    def deliver(self, robot: SimRobot, segment: Segment, now: float) -> Sequence[Execution]:
+        """A plan that takes the place of another halts that; what is told to stop is halted."""
+        if segment.command not in (SegmentCommand.RUN, SegmentCommand.REPLACE):
+            return robot.halt(now) if segment.plan_id == robot.plan_id else []
+        reports = robot.halt(now) if segment.command is SegmentCommand.REPLACE else []
+        if segment.index == 0 or segment.command is SegmentCommand.REPLACE:
+            number = int(segment.plan_id)
+            arrival = self._arrivals[number]
+            rng = random.Random(f"{self._seed} {number}")
+            plan = WrittenPlan(self._kinds[arrival.task.kind], arrival, rng)
+            robot.take(segment.plan_id, plan, plan.durations)
+        return reports + robot.receive(segment, now)
 
 
 def filled(texts: Sequence[str]) -> tuple[str, ...]:
