@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from typing import Any
 
 from benchmarks.domain import separate
 from benchmarks.figures import Figure, Report
@@ -80,7 +81,7 @@ def _measure(model: str, rounds: int) -> dict[str, list[float]]:
 def _through_ros(robots, instruction: str) -> float:
     """s from sending the goal until its first segment is at the robot."""
     arrivals: list[float] = []
-    results: list[object] = []
+    results: list[Any] = []
     robots.arrived = lambda robot_id, segment: arrivals.append(time.perf_counter())
     begun = time.perf_counter()
     robots.goal("r0", instruction, results.append)

@@ -13,7 +13,7 @@ import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from statistics import fmean
 
 from benchmarks.figures import Figure, Report
@@ -28,7 +28,7 @@ from timely_llm.simulation.workloads import published as workloads
 from timely_llm.simulation.workloads.tasks import published, skill_sets
 
 POLICIES = ("least_loss", "timely")
-CELLS = (("wid2", 10.0), ("arm", 28.0))
+SCENARIOS = (("wid2", 10.0), ("arm", 28.0))
 """Workloads with their loads: the least at which waiting clearly depends on what is believed."""
 OPTIONS = {"arm": {"time": 450.0}}
 FACTORS = (0.3, 3.0)
@@ -53,8 +53,8 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One run."""
+class Trial:
+    """One simulated run."""
 
     workload: str
     load: float
@@ -64,7 +64,7 @@ class Cell:
 
 
 def run(seeds: int = 10) -> Report:
-    """Both policies at the loads of ``CELLS``, with as many seeds; the learning curve and the
+    """Both policies at the loads of ``SCENARIOS``, with as many seeds; the learning curve and the
     quantiles with half of them."""
     seeds = max(1, seeds)
     half = max(1, seeds // 2)
@@ -73,14 +73,14 @@ def run(seeds: int = 10) -> Report:
     curve = [Arm(factor, count) for factor in FACTORS for count in CURVE]
     quantiles = [Arm(1.0, EXECUTIONS, quantile) for quantile in QUANTILES]
     results = measure(arms, seeds)
-    results |= measure([arm for arm in curve if arm not in arms], half, CELLS[:1])
+    results |= measure([arm for arm in curve if arm not in arms], half, SCENARIOS[:1])
     results |= measure([arm for arm in quantiles if arm not in arms], half)
     figures = []
-    for workload, load in CELLS:
+    for workload, load in SCENARIOS:
         for policy in POLICIES:
             figures += _figures(results, workload, load, policy, seeds)
             means = Means(results, workload, load, policy, half)
-            if (workload, load) == CELLS[0]:
+            if (workload, load) == SCENARIOS[0]:
                 figures += _curve(means)
             figures += _quantiles(means)
     data = {f"{c.workload} {c.load:g} {c.policy} {c.seed} {c.arm}": r for c, r in results.items()}
@@ -92,7 +92,7 @@ class Means:
 
     def __init__(
         self,
-        results: Mapping[Cell, tuple[float, float]],
+        results: Mapping[Trial, tuple[float, float]],
         workload: str,
         load: float,
         policy: str,
@@ -100,12 +100,12 @@ class Means:
     ) -> None:
         self.name = f"{workload} x{load:g}, {policy}"
         self._results, self._seeds = results, seeds
-        self._cell = Cell(workload, load, policy, 0, Arm())
+        self._first = Trial(workload, load, policy, 0, Arm())
 
     def __call__(self, arm: Arm, figure: int = 0) -> float:
         """Mean waiting in s; with 1, mean utility."""
-        cells = [replace(self._cell, seed=seed, arm=arm) for seed in range(self._seeds)]
-        return fmean(self._results[cell][figure] for cell in cells)
+        trials = [replace(self._first, seed=seed, arm=arm) for seed in range(self._seeds)]
+        return fmean(self._results[trial][figure] for trial in trials)
 
 
 def _curve(means: Means) -> list[Figure]:
@@ -162,13 +162,13 @@ def _against(waiting: float, true: float) -> str:
 def measure(
     arms: Sequence[Arm],
     seeds: int,
-    cells: Sequence[tuple[str, float]] = CELLS,
+    scenarios: Sequence[tuple[str, float]] = SCENARIOS,
     policies: Sequence[str] = POLICIES,
-) -> dict[Cell, tuple[float, float]]:
+) -> dict[Trial, tuple[float, float]]:
     """Mean waiting in s and mean utility of all runs."""
     runs = [
-        Cell(workload, load, policy, seed, arm)
-        for workload, load in cells
+        Trial(workload, load, policy, seed, arm)
+        for workload, load in scenarios
         for policy in policies
         for arm in arms
         for seed in range(seeds)
@@ -177,15 +177,15 @@ def measure(
         return dict(zip(runs, pool.map(one, runs, chunksize=4), strict=True))
 
 
-def one(cell: Cell) -> tuple[float, float]:
+def one(trial: Trial) -> tuple[float, float]:
     """Mean waiting in s and mean utility of one run."""
-    options = OPTIONS.get(cell.workload, {})
-    trace = workloads.make(cell.workload, cell.seed, cell.load, **options)
-    arm, times = cell.arm, None
+    options = OPTIONS.get(trial.workload, {})
+    trace = workloads.make(trial.workload, trial.seed, trial.load, **options)
+    arm, times = trial.arm, None
     kinds = {kind: believed(kind, arm.factor) for kind in skill_sets()}
     if arm.executions is not None:
-        times = lambda: trained(kinds, arm, cell.seed)  # noqa: E731
-    setting = Setting(cell.policy, rtx4090_llama3_8b(), max_batch=BATCH, skills=kinds, times=times)
+        times = partial(trained, kinds, arm.executions, arm.quantile, trial.seed)
+    setting = Setting(trial.policy, rtx4090_llama3_8b(), max_batch=BATCH, skills=kinds, times=times)
     outcomes = simulate(trace, setting).outcomes
     return fmean(o.waiting_s for o in outcomes), fmean(o.utility for o in outcomes)
 
@@ -211,14 +211,14 @@ def scaled(duration: Duration, factor: float) -> Duration:
     )
 
 
-def trained(kinds: Mapping[str, SkillSet], arm: Arm, seed: int) -> Times:
-    """What the planner knows after so many executions of each skill of the published plans."""
-    times, rng = Times(arm.quantile), random.Random(f"executions {seed}")
+def trained(kinds: Mapping[str, SkillSet], executions: int, quantile: float, seed: int) -> Times:
+    """What the planner knows after so many ``executions`` of each skill of the published plans."""
+    times, rng = Times(quantile), random.Random(f"executions {seed}")
     for kind, wrong in kinds.items():
         true, calls = skill_sets()[kind], calls_of(kind)
         robots = [times.robot(f"trainer {i}", wrong) for i in range(TRAINERS)]
         for name, known in sorted(calls.items()):
-            for i in range(arm.executions):
+            for i in range(executions):
                 call = rng.choice(known)
                 duration = true[name].sample_duration(call.values, rng)
                 expected = wrong[name].expected_duration(call.values)
@@ -230,7 +230,8 @@ def trained(kinds: Mapping[str, SkillSet], arm: Arm, seed: int) -> Times:
 @cache
 def calls_of(kind: str) -> dict[str, list[Call]]:
     """The timed calls in the published plans of a kind, by skill."""
-    skills, found = skill_sets()[kind], {}
+    skills = skill_sets()[kind]
+    found: dict[str, list[Call]] = {}
     for task in published():
         if task.kind == kind:
             for call in parse(task.plan, skills):

@@ -46,9 +46,12 @@ def run(goals: int = 10) -> Report:
     command = [sys.executable, "-m", "benchmarks.robots", str(ROBOTS), str(goals)]
     load = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     printed: list[str] = []
-    threading.Thread(
-        target=lambda: (printed.extend(load.communicate()[:1]), node.finish()), daemon=True
-    ).start()
+
+    def wait_for_the_robots() -> None:
+        printed.append(load.communicate()[0])
+        node.finish()
+
+    threading.Thread(target=wait_for_the_robots, daemon=True).start()
     executor.spin_until_future_complete(node.done, 1e9)
     node.destroy_node()
     rclpy.shutdown()

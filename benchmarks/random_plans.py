@@ -20,9 +20,9 @@ def run(count: int = 500, seed: int = 0) -> Report:
     """``count`` instructions of random words, half for each robot, on both models."""
     figures, data = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        models = {
+        models: dict[str, str] = {
             "bundled": bundled_model(),
-            "random weights": make_random_model(folder, seed, length=8192),
+            "random weights": str(make_random_model(folder, seed, length=8192)),
         }
         for label, model in models.items():
             found: Counter[str] = Counter()

@@ -16,6 +16,7 @@ from typing import Any
 
 import rclpy
 from rclpy.action import ActionClient
+from rclpy.client import Client
 from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 
@@ -40,7 +41,7 @@ class InstantRobots:
         self.node = Node("instant_robots")
         self._executor = EventsExecutor()
         self._executor.add_node(self.node)
-        self._client = ActionClient(
+        self._client: ActionClient = ActionClient(
             self.node,
             Plan,
             "plan",
@@ -101,16 +102,17 @@ class _Robot:
         self._reports = node.create_publisher(ExecutionMessage, f"/{robot_id}/execution", 1000)
 
     def register(self) -> None:
-        client = self._robots.node.create_client(RegisterRobot, "register_robot")
+        client: Client = self._robots.node.create_client(RegisterRobot, "register_robot")
         self._robots.until(client.service_is_ready)
         request = RegisterRobot.Request(
             robot_id=self._id, kind=self._kind, instance=instance_to_ros(new_instance())
         )
         future = client.call_async(request)
         self._robots.until(future.done)
-        if future.result().error_code:
-            raise RuntimeError(future.result().error_msg)
-        self._session = future.result().session
+        response: Any = future.result()
+        if response.error_code:
+            raise RuntimeError(response.error_msg)
+        self._session = response.session
         self._robots.until(lambda: self._reports.get_subscription_count() > 0)
         self.report(NO_PLAN, ExecutionState.IDLE)
 

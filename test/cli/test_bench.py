@@ -15,8 +15,8 @@ from timely_llm.bench import simulated
 from timely_llm.bench.config import Conditions, GridPoint, TimeScale, engine_of
 from timely_llm.bench.engine_costs import EngineCosts, works_of
 from timely_llm.bench.exact import TooLarge, exact
-from timely_llm.bench.jobs import run_jobs
 from timely_llm.bench.optimum import bursts, kinds, problems
+from timely_llm.bench.runner import run_jobs
 from timely_llm.cli.app import app
 from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.simulation import trace_file

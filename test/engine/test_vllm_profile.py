@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from timely_llm.bench import profile_file as profile
-from timely_llm.bench.loop_share import measure_loop
+from timely_llm.bench.real import measure_loop
 from timely_llm.cli.app import app
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.paths import share

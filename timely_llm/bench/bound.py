@@ -5,16 +5,16 @@ bound, by linear programs over slots of time (``bound_program.py``). Model: docs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from timely_llm.bench.bound_program import Setup, relaxed
+from timely_llm.bench.bound_program import CUT, Setup, relaxed
 from timely_llm.bench.engine_costs import EngineCosts, Latency, Work, works_of
 from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.simulation.trace import Trace
 
-CUT = 60.0  # s after the last arrival
 MAX_GROUP = 16  # goals in one program
 SLOT = 0.04  # s, at first
 FINEST = 0.002  # s
@@ -22,7 +22,7 @@ ROUNDS = 5
 SIZE = 500  # goals times slots beyond which no finer program is tried
 GAP = 0.002  # of the value: what rounding utilities up may add to it, if rounds suffice
 GAIN = 0.25  # of it: a round that lowers the bound by less is the last one
-_FAR = 1.3  # growth of slots behind the last arrival
+_FAR = 1.3  # growth of slots after the last arrival
 
 
 def upper_bound(
@@ -77,13 +77,8 @@ def total_bound(
     """
     if not works:
         return 0.0
-    works = sorted(works, key=lambda work: work.at)
-    cut_at = works[-1].at + CUT if cut_at is None else cut_at
-    whole = Setup(works, costs, max_batch, network, cut_at)
-    return sum(
-        group_bound(Setup(group, costs, max_batch, network, cut_at))
-        for group in groups(whole, max_group)
-    )
+    whole = Setup.of(works, costs, max_batch, network, cut_at)
+    return sum(group_bound(replace(whole, works=part)) for part in groups(whole, max_group))
 
 
 def groups(setup: Setup, max_group: int) -> list[list[Work]]:

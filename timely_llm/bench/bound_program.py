@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 
 from timely_llm.bench.engine_costs import EngineCosts, Work
 
+CUT = 60.0  # s after the last arrival
 _MARGIN = 1e-6  # relative; of the solver's tolerance
 
 
@@ -39,6 +40,20 @@ class Setup:
     max_batch: int
     network: float
     cut_at: float
+
+    @classmethod
+    def of(
+        cls,
+        works: Sequence[Work],
+        costs: EngineCosts,
+        max_batch: int,
+        network: float,
+        cut_at: float | None,
+    ) -> Setup:
+        """``works`` in order of arrival; ``cut_at`` None: ``CUT`` after the last one."""
+        ordered = sorted(works, key=lambda work: work.at)
+        end = ordered[-1].at + CUT if cut_at is None else cut_at
+        return cls(ordered, costs, max_batch, network, end)
 
     def shortest(self, work: Work) -> float:
         """s that the segment takes at least."""
@@ -114,50 +129,58 @@ def classes_of(setup: Setup, goal: int, grid: np.ndarray) -> list[_Class]:
     return classes
 
 
-class _Program:
-    """Rows and columns of the program as they are added."""
+class _Rows:
+    """Inequalities, or equations, as they are added: right sides, and (rows, columns, values)."""
 
     def __init__(self) -> None:
-        self.columns = 0
+        self.right: list[float] = []
+        self.entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def add(self, right: Iterable[float]) -> np.ndarray:
+        first = len(self.right)
+        self.right.extend(right)
+        return np.arange(first, len(self.right))
+
+    def put(self, rows: np.ndarray, columns: np.ndarray, values: float | np.ndarray) -> None:
+        rows, columns, every = np.broadcast_arrays(rows, columns, values)
+        self.entries.append((rows.ravel(), columns.ravel(), every.ravel()))
+
+    def matrix(self, columns: int) -> csr_matrix | None:
+        if not self.entries:
+            return None
+        rows, places, values = map(np.concatenate, zip(*self.entries, strict=True))
+        return coo_matrix((values, (rows, places)), (len(self.right), columns)).tocsr()
+
+
+class _Program:
+    """Columns and rows of the program: ``gain`` is maximized, ``above`` are at most their right
+    sides."""
+
+    def __init__(self) -> None:
         self.gain: list[float] = []
-        self.rows: dict[bool, int] = {False: 0, True: 0}  # by whether they are equations
-        self.entries: dict[bool, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
-            False: [],
-            True: [],
-        }
-        self.right: dict[bool, list[np.ndarray]] = {False: [], True: []}
+        self.above, self.equal = _Rows(), _Rows()
 
     def add_columns(self, count: int, gain: float = 0.0) -> np.ndarray:
-        first = self.columns
-        self.columns += count
+        first = len(self.gain)
         self.gain += [gain] * count
-        return np.arange(first, self.columns)
+        return np.arange(first, len(self.gain))
 
-    def add_rows(self, right: Sequence[float] | np.ndarray, equal: bool = False) -> np.ndarray:
-        right = np.asarray(right, float)
-        first = self.rows[equal]
-        self.rows[equal] += len(right)
-        self.right[equal].append(right)
-        return np.arange(first, first + len(right))
-
-    def put(self, rows, columns, values, equal: bool = False) -> None:
-        rows, columns, values = np.broadcast_arrays(rows, columns, np.asarray(values, float))
-        self.entries[equal].append((rows.ravel(), columns.ravel(), values.ravel()))
-
-    def matrix(self, equal: bool):
-        if not self.entries[equal]:
-            return None, None
-        rows, columns, values = map(np.concatenate, zip(*self.entries[equal], strict=True))
-        shape = (self.rows[equal], self.columns)
-        return coo_matrix((values, (rows, columns)), shape).tocsr(), np.concatenate(
-            self.right[equal]
-        )
+    def add_amounts(self, count: int, share: np.ndarray, total: float) -> np.ndarray:
+        """Columns that sum up to ``total`` times the column ``share``."""
+        columns, row = self.add_columns(count), self.equal.add([0.0])
+        self.equal.put(row, columns, 1.0)
+        self.equal.put(row, share, -total)
+        return columns
 
     def solve(self) -> tuple[float, np.ndarray]:
-        above, limits = self.matrix(False)
-        equal, rights = self.matrix(True)
+        count = len(self.gain)
         result = linprog(
-            -np.array(self.gain), A_ub=above, b_ub=limits, A_eq=equal, b_eq=rights, method="highs"
+            -np.array(self.gain),
+            A_ub=self.above.matrix(count),
+            b_ub=self.above.right,
+            A_eq=self.equal.matrix(count),
+            b_eq=self.equal.right,
+            method="highs",
         )
         if result.status != 0:
             raise SolverFailed(f"HiGHS: {result.message}")
@@ -169,11 +192,11 @@ def relaxed(setup: Setup, grid: np.ndarray) -> Relaxed:
     first arrival until after all can be served, or the cut)."""
     program, widths = _Program(), np.diff(grid)
     steps = program.add_columns(len(widths))  # decode steps in each slot
-    capacity = [program.add_rows(widths) for _ in setup.costs.facets]
-    batch = program.add_rows(np.zeros(len(widths)))
+    capacity = [program.above.add(widths) for _ in setup.costs.facets]
+    batch = program.above.add(np.zeros(len(widths)))
     for rows, (base, _) in zip(capacity, setup.costs.facets, strict=True):
-        program.put(rows, steps, base)
-    program.put(batch, steps, -setup.max_batch)
+        program.above.put(rows, steps, base)
+    program.above.put(batch, steps, -setup.max_batch)
     found: list[tuple[int, _Class]] = []
     for goal in range(len(setup.works)):
         found += _add_goal(program, setup, goal, grid, steps, capacity, batch)
@@ -201,48 +224,42 @@ def _add_goal(
     classes = classes_of(setup, goal, grid)
     prompt = work.prompt * costs.per_prompt_token
     own = setup.per_token(work)
-    one = program.add_rows([1.0], equal=True)
+    one = program.equal.add([1.0])
     if grid[-1] >= setup.cut_at - 1e-9:  # not served at all
         never = program.add_columns(1, setup.worth(work, setup.cut_at))
-        program.put(one, never, 1.0, equal=True)
+        program.equal.put(one, never, 1.0)
     if not classes:
         return []
     last = classes[-1].end
     begin = classes[0].begin
-    together = program.add_rows(np.zeros(last - begin))  # at most one token a step
-    program.put(together, steps[begin:last], -1.0)
+    together = program.above.add(np.zeros(last - begin))  # at most one token a step
+    program.above.put(together, steps[begin:last], -1.0)
     found = []
     for kind in classes:
         slots = np.arange(begin, kind.end)
         share = program.add_columns(1, kind.utility)
-        program.put(one, share, 1.0, equal=True)
+        program.equal.put(one, share, 1.0)
         found.append((int(share[0]), kind))
         width = np.diff(np.maximum(grid[begin : kind.end + 1], work.at))
         tokens = prompts = None
-        room = program.add_rows(np.zeros(len(slots)))  # its own time
-        program.put(room, share, -width)
+        room = program.above.add(np.zeros(len(slots)))  # its own time
+        program.above.put(room, share, -width)
         if work.decodes:
-            tokens = program.add_columns(len(slots))
-            total = program.add_rows([0.0], equal=True)
-            program.put(total, tokens, 1.0, equal=True)
-            program.put(total, share, -work.decodes, equal=True)
-            program.put(room, tokens, own)
-            program.put(together[slots - begin], tokens, 1.0)
-            program.put(batch[slots], tokens, 1.0)
+            tokens = program.add_amounts(len(slots), share, work.decodes)
+            program.above.put(room, tokens, own)
+            program.above.put(together[slots - begin], tokens, 1.0)
+            program.above.put(batch[slots], tokens, 1.0)
             for rows, (_, slope) in zip(capacity, costs.facets, strict=True):
-                program.put(rows[slots], tokens, slope + setup.kv_time(work))
+                program.above.put(rows[slots], tokens, slope + setup.kv_time(work))
         if prompt:
-            prompts = program.add_columns(len(slots))
-            total = program.add_rows([0.0], equal=True)
-            program.put(total, prompts, 1.0, equal=True)
-            program.put(total, share, -prompt, equal=True)
-            program.put(room, prompts, 1.0)
+            prompts = program.add_amounts(len(slots), share, prompt)
+            program.above.put(room, prompts, 1.0)
             for rows in capacity:
-                program.put(rows[slots], prompts, 1.0)
+                program.above.put(rows[slots], prompts, 1.0)
         if tokens is not None and prompts is not None and len(slots) > 1:
             # What is decoded by the end of a slot, as a share, is not ahead of the prompt.
-            order = program.add_rows(np.zeros(len(slots) - 1))
+            order = program.above.add(np.zeros(len(slots) - 1))
             rows, columns = np.tril_indices(len(slots) - 1)
-            program.put(order[rows], tokens[columns], 1.0 / work.decodes)
-            program.put(order[rows], prompts[columns], -1.0 / prompt)
+            program.above.put(order[rows], tokens[columns], 1.0 / work.decodes)
+            program.above.put(order[rows], prompts[columns], -1.0 / prompt)
     return found

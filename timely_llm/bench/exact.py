@@ -45,9 +45,9 @@ def exact(
         raise TooLarge(f"{len(works)} goals: the exact search takes at most {MAX_GOALS}")
     if not works:
         return 0.0
-    search = _Search(works, costs, max_batch, network, cut_at)
-    plain = Setup(search.works, costs, max_batch, network, search.cut_at)
-    good = max(map(plain.plain, range(1, len(works) + 1)))
+    setup = Setup.of(works, costs, max_batch, network, cut_at)
+    search = _Search(setup)
+    good = max(map(setup.plain, range(1, len(works) + 1)))
     if search.bound(search.root)[0] <= good + _EPS:
         return good
     good = search.run(good - 2 * _EPS, _BEAM, max_states)
@@ -86,18 +86,10 @@ class _Search:
     """All states with the most work left first, so that of states with the same work left the ones
     that are later and worth less are dropped before any of them goes on."""
 
-    def __init__(
-        self,
-        works: Sequence[Work],
-        costs: EngineCosts,
-        max_batch: int,
-        network: float,
-        cut_at: float | None,
-    ) -> None:
-        self.works = sorted(works, key=lambda work: work.at)
-        self.costs, self.network, self.max_batch = costs, network, max_batch
+    def __init__(self, setup: Setup) -> None:
+        self.works, self.costs, self.max_batch = setup.works, setup.costs, setup.max_batch
+        self.network, self.cut_at = setup.network, setup.cut_at
         self.at = np.array([work.at for work in self.works])
-        self.cut_at = self.at[-1] + 60.0 if cut_at is None else cut_at
         self.total = np.array([work.decodes for work in self.works])
         self.arrivals = np.unique(self.at)
         self.groups: dict[object, list[int]] = defaultdict(list)
@@ -241,8 +233,7 @@ class _Search:
         time = np.full(len(states), self.costs.decode(len(members)))
         decodes, value = states.decodes.copy(), states.value.copy()
         for i in members:
-            context = self.works[i].context(decodes[:, i])
-            time += self.costs.per_kv_token * context
+            time += self.costs.per_kv_token * (self.works[i].context(0) - decodes[:, i])
             decodes[:, i] -= 1
         now = states.now + time
         for i in members:
@@ -252,7 +243,7 @@ class _Search:
     def promise(self, states: _States) -> np.ndarray:
         """How good a state looks: its bound, and what is left of that if all is delayed."""
         delayed = (replace(states, now=states.now + delay) for delay in _DELAYS)
-        return sum(map(self.bound, delayed))
+        return np.sum([self.bound(later) for later in delayed], axis=0)
 
     # No schedule gets more.
 

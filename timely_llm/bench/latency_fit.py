@@ -6,7 +6,7 @@ are held out: fits see the others' medians only, and are judged by the held-out 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
@@ -16,8 +16,6 @@ import numpy as np
 from scipy.optimize import nnls
 
 from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
-
-Latency = Callable[[float, float, float], float]
 
 
 class StepShape(NamedTuple):
@@ -217,7 +215,7 @@ def _without(known: dict[StepShape, Point], shape: StepShape) -> StepLatency:
     return fit(others if decodes else list(known.values()))
 
 
-def _predict(latency: Latency, point: Point) -> float:
+def _predict(latency: StepLatency, point: Point) -> float:
     return latency(point.batch, point.prefill, point.kv)
 
 

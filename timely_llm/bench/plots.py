@@ -38,6 +38,9 @@ _SPANS = {
     "robot executes": "#B8D4E8",
 }
 
+_LinePoint = tuple[float, float | None, float | None]
+"""x, y (None: unknown) and the error of y (None: none)."""
+
 
 def figures(found: Sequence[Summary], measured: Sequence[Measured]) -> dict[str, go.Figure]:
     """All figures that the runs allow, by file name: of several batch sizes the best of each
@@ -83,7 +86,7 @@ def over_batches(found: Sequence[Summary]) -> go.Figure:
     panels = grouped(found, lambda s: (s.point.workload, f"load {s.point.load:g}"))
     figure = _panels([" · ".join(where) for where in panels], "Utility against batch size")
     for column, group in enumerate(panels.values(), 1):
-        lines = {
+        lines: dict[str, list[_LinePoint]] = {
             policy: [
                 (s.point.max_batch, s.utility, interval(s.utilities)[1])
                 for s in sorted(own, key=lambda s: s.point.max_batch)
@@ -127,7 +130,7 @@ def _one_load(
 def _draw_lines(
     figure: go.Figure,
     column: int,
-    lines: dict[str, list[tuple[float, float | None, float | None]]],
+    lines: dict[str, list[_LinePoint]],
     log: bool,
     least: float | None = None,
 ) -> None:

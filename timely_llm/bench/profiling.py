@@ -1,6 +1,7 @@
-"""Drives an engine through a grid of steps and measures each. Pure: engine and clock are given.
+"""Drives an engine through a grid of step shapes and measures them. Pure: engine and clock are
+given.
 
-Cells are visited in turn, in another order each round, so that whatever disturbs the machine for a
+Shapes are visited in turn, in another order each round, so that whatever disturbs the machine for a
 while disturbs them all. Decoding sequences live on between visits, suspended; prompts are new.
 """
 
@@ -8,10 +9,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from timely_llm.bench.latency_fit import Sample, StepShape
-from timely_llm.protocols.engine import Engine, EngineError, EngineRequest, StepResult
+from timely_llm.protocols.engine import Engine, EngineError, EngineRequest, Output, StepResult
 
 BATCHES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 PREFILLS = (32, 128, 512, 1024)
@@ -118,26 +119,18 @@ class _Sequence:
     enough: int
 
 
-@dataclass(slots=True)
 class Rig:
-    """Measures shapes on an engine that runs exactly what it is told.
+    """Measures steps on an engine that runs exactly what it is asked to.
 
     ``grammar`` bounds what is written, as it does in a planner; it must have no end. Use it once,
     with an engine that ignores end tokens and does nothing else meanwhile.
     """
 
-    engine: Engine
-    grammar: str | None = None
-    seed: int = 0
-    _rng: random.Random = field(init=False)
-    _pools: dict[int, list[_Sequence]] = field(init=False, default_factory=dict)
-    _count: int = field(init=False, default=0)
-    _fixed: str = field(init=False, default="")
-    _words_per_token: float = field(init=False, default=0.5)
-    _own: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        self._rng = random.Random(self.seed)
+    def __init__(self, engine: Engine, grammar: str | None = None, seed: int = 0) -> None:
+        self._engine, self._grammar, self._rng = engine, grammar, random.Random(seed)
+        self._pools: dict[int, list[_Sequence]] = {}  # by context
+        self._count = 0
+        self._fixed, self._words_per_token, self._own = "", 0.5, 0
 
     def measure(
         self,
@@ -170,14 +163,12 @@ class Rig:
         text = self._text(100)
         tokens = self._submit("", text, 1)
         self._words_per_token = 100.0 / max(1, tokens)
-        self.engine.abort(self._name())
+        self._engine.abort(self._name())
         self._fixed = self._text(round(FIXED * self._words_per_token))
         prefix = EngineRequest("pin", 0, self._fixed, None)
-        rest = self.engine.submit(prefix) % self.engine.info.block_size
+        rest = self._engine.submit(prefix) % self._engine.info.block_size
         self._own = round(rest * self._words_per_token)  # in no whole block: never cached
-        for _ in range(10_000):
-            if "pin" in self.engine.step(["pin"]).outputs:
-                break
+        self._first_output("pin")
         for shape in shapes:
             pool = self._pools.setdefault(shape.context, [])
             while len(pool) < shape.batch:
@@ -186,31 +177,36 @@ class Rig:
     def _end(self) -> None:
         for pool in self._pools.values():
             for sequence in pool:
-                self.engine.abort(sequence.id)
-        self.engine.abort("pin")
-        while self.engine.pending:
-            self.engine.step(())
+                self._engine.abort(sequence.id)
+        self._engine.abort("pin")
+        while self._engine.pending:
+            self._engine.step(())
 
     def _sequence(self, context: int) -> _Sequence:
         """A new sequence of about so many tokens, its prompt computed."""
         words = max(1, round(context * self._words_per_token))
         tokens = self._submit("", self._text(words), _room(context))
-        name = self._name()
+        output = self._first_output(self._name())
+        if output.finish is not None:
+            raise ProfileError(f"a generation ended at once: {output.error or 'no text'}")
+        enough = tokens + _room(context) - MARGIN
+        return _Sequence(self._name(), tokens + output.tokens, enough)
+
+    def _first_output(self, name: str) -> Output:
+        """Of a request that runs alone, its prompt computed."""
         for _ in range(10_000):
-            output = self.engine.step([name]).outputs.get(name)
+            output = self._engine.step([name]).outputs.get(name)
             if output is not None:
-                if output.finish is not None:
-                    raise ProfileError(f"a generation ended at once: {output.error or 'no text'}")
-                return _Sequence(name, tokens + output.tokens, tokens + _room(context) - MARGIN)
+                return output
         raise ProfileError("the engine computes no prompt")
 
     def _submit(self, system: str, user: str, room: int) -> int:
         self._count += 1
         request = EngineRequest(
-            self._name(), self._count, system, user, self.grammar, max_tokens=max(2, room)
+            self._name(), self._count, system, user, self._grammar, max_tokens=max(2, room)
         )
         try:
-            return self.engine.submit(request)
+            return self._engine.submit(request)
         except EngineError as error:
             raise ProfileError(f"the engine refuses a prompt of the grid: {error}") from error
 
@@ -225,7 +221,7 @@ class Rig:
         pool = self._pools[shape.context]
         for i, sequence in enumerate(pool):
             if sequence.tokens > sequence.enough:
-                self.engine.abort(sequence.id)
+                self._engine.abort(sequence.id)
                 pool[i] = self._sequence(shape.context)
         pool.sort(key=lambda sequence: sequence.tokens)
         return pool[: shape.batch]
@@ -236,30 +232,32 @@ class Rig:
         batch = self._batch(shape) if shape.batch else []
         if batch:
             self._step(batch)  # the batch changes: not measured
-        measure = self._prompt_step if shape.prefill else self._decode_step
-        return [measure(shape, visit, batch) for _ in range(BURST)]
+        samples = []
+        for _ in range(BURST):
+            kv = sum(sequence.tokens for sequence in batch)
+            if shape.prefill:
+                prompt, seconds = self._prompt_step(shape, batch)
+            else:
+                prompt, seconds = 0, self._step(batch).duration
+            samples.append(Sample(shape, visit, len(batch), prompt, kv, seconds))
+        return samples
 
-    def _decode_step(self, shape: StepShape, visit: int, batch: list[_Sequence]) -> Sample:
-        kv = sum(sequence.tokens for sequence in batch)
-        step = self._step(batch)
-        return Sample(shape, visit, len(batch), 0, kv, step.duration)
-
-    def _prompt_step(self, shape: StepShape, visit: int, batch: list[_Sequence]) -> Sample:
-        kv = sum(sequence.tokens for sequence in batch)
+    def _prompt_step(self, shape: StepShape, batch: list[_Sequence]) -> tuple[int, float]:
+        """Prompt tokens that were computed beside ``batch``, and the step's time in s."""
         words = round(shape.prefill * self._words_per_token) - self._own
         self._submit(self._fixed, self._text(max(1, words)), MARGIN)
         name = self._name()
         step = self._step(batch, name)
         seconds = step.duration
-        if self.engine.pending:  # it computes a step ahead: this step's time shows in the next one
+        if self._engine.pending:  # it computes a step ahead: this step's time shows in the next one
             seconds = self._step(batch).duration
-        self.engine.abort(name)
+        self._engine.abort(name)
         if not step.prompt_tokens:
             raise ProfileError("the engine computed no prompt token in a step with a new prompt")
-        return Sample(shape, visit, len(batch), step.prompt_tokens, kv, seconds)
+        return step.prompt_tokens, seconds
 
     def _step(self, batch: Sequence[_Sequence], *more: str) -> StepResult:
-        step = self.engine.step([*(sequence.id for sequence in batch), *more])
+        step = self._engine.step([*(sequence.id for sequence in batch), *more])
         for sequence in batch:
             output = step.outputs.get(sequence.id)
             if output is None:

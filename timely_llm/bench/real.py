@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import random
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -14,11 +15,13 @@ from typing import Any
 
 from timely_llm import policies
 from timely_llm.bench.config import Conditions, GridPoint, TimeScale, policy_of, trace_of
+from timely_llm.bench.profile_file import Loop
 from timely_llm.bench.real_engine import RealEngine
 from timely_llm.bench.real_time import Check, MeasuredDriver, Stretched
 from timely_llm.bench.results import Measured
 from timely_llm.estimation.presets import EngineModel
 from timely_llm.estimation.step_time import StepLatency
+from timely_llm.protocols.engine import EngineError
 from timely_llm.protocols.messages import Segment
 from timely_llm.simulation.known_plans import read
 from timely_llm.simulation.loop import Replay, Run, Setting, TraceGoals, end_of
@@ -26,6 +29,9 @@ from timely_llm.simulation.trace import Task, Trace
 from timely_llm.simulation.workloads.tasks import DECODE_STEP, skill_sets
 from timely_llm.simulation.written_plans import WrittenPlan, WrittenRobots, filled
 
+LOOP_GOALS = 100  # in which the planner's own share is measured
+LOOP_BATCH = 8
+LOOP_PATIENCE = 120.0  # s
 _UNKNOWN = EngineModel(
     "measured", StepLatency((DECODE_STEP,)), kv_tokens=1
 )  # its steps are measured
@@ -145,3 +151,33 @@ class RealBench(AbstractContextManager):
             arrivals.append(replace(arrival, task=answer, durations=tuple(plan.durations)))
         source = f"{trace.source}; answers as {engine.info.model} writes them".lstrip("; ")
         return replace(trace, arrivals=tuple(arrivals), source=source)
+
+
+class NotMeasured(Exception):
+    """The model cannot write the published plans, or not in time; the words say which."""
+
+
+def measure_loop(
+    model: str, arguments: Mapping[str, Any], max_batch: int, latency: StepLatency
+) -> Loop:
+    """The loop of an engine whose steps alone are ``latency``. What the loop takes is measured in
+    decode steps at the same time, which ``latency`` then gives in s."""
+    point = GridPoint("vllm", "wid2", 1.0, "edf", min(max_batch, LOOP_BATCH), 0)
+    trace = trace_of(point.workload, point.seed)
+    few = replace(trace, arrivals=trace.arrivals[:LOOP_GOALS])
+    end = time.monotonic() + LOOP_PATIENCE
+
+    def check() -> None:
+        if time.monotonic() > end:
+            raise NotMeasured(
+                f"the model takes over {LOOP_PATIENCE:g} s for {LOOP_GOALS} published tasks"
+            )
+
+    with RealBench(model, check, TimeScale(auto=True), arguments) as bench:
+        try:
+            bench.run(point, Conditions(), few)
+        except EngineError as error:
+            raise NotMeasured(str(error)) from error
+        share, engine = bench.share, bench.engine
+    step = latency(1, 0, round(engine.context))
+    return Loop(step, engine.mean_over_median, share.step * step, share.goal * step)

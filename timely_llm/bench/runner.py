@@ -7,27 +7,35 @@ from __future__ import annotations
 
 import itertools
 import math
+import multiprocessing
 import operator
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
 from statistics import fmean
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from timely_llm.bench import simulated
 from timely_llm.bench.config import PAPER_LOAD, Conditions, GridPoint, trace_of
-from timely_llm.bench.jobs import run_jobs
 from timely_llm.bench.optimum import problems
 from timely_llm.bench.real import RealBench
 from timely_llm.bench.results import Measured, Results
 from timely_llm.bench.search import PAPER_BATCH, PAPER_UTILITY, NoSuchLoad, load_of
 from timely_llm.simulation import trace_file
-from timely_llm.system.processes import Interrupt
+from timely_llm.system.processes import Interrupt, die_with_parent
 
 Measure = Callable[[GridPoint, Conditions], Measured]
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
 PAPER_SEEDS = 3  # that the paper's load is looked for with
+_POLL = 0.2  # s between two looks at the interrupt
 EXACT, NOISE = 0.002, 0.02  # how near to the paper's utility is near enough: simulated, real
 
 
@@ -150,3 +158,53 @@ class _Runner:
 
         calls = [partial(one.most, results.conditions_of(one.engine)) for _, one in flat]
         run_jobs(operator.call, calls, self.config.jobs, self.interrupt, done)
+
+
+# Work on several processes, which end with this one. Linux and macOS.
+
+
+def run_jobs(
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    processes: int,
+    interrupt: Interrupt,
+    done: Callable[[int, _Result], None],
+) -> None:
+    """``done(i, work(items[i]))`` for every item, in whatever order they are ready.
+
+    Raises ``Interrupted`` as soon as ``interrupt`` is requested, and what ``work`` raises; the
+    processes have ended then.
+    """
+    if not items:
+        return
+    interrupt.check()
+    others = multiprocessing.active_children()
+    context = multiprocessing.get_context("fork")  # what is imported and registered here is there
+    pool = ProcessPoolExecutor(
+        min(processes, len(items)), context, initializer=_begin, initargs=(os.getpid(),)
+    )
+    waiting: dict[Future[_Result], int] = {
+        pool.submit(work, item): i for i, item in enumerate(items)
+    }
+    try:
+        while waiting:
+            ready, _ = wait(waiting, _POLL, FIRST_COMPLETED)
+            for future in ready:
+                done(waiting.pop(future), future.result())
+            interrupt.check()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _begin(parent: int) -> None:
+    """A worker: Ctrl-C is its parent's, which ends it; so does its parent's end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    die_with_parent(parent)

@@ -49,7 +49,7 @@ class StepLatency:
         names = [field.name for field in fields(self) if field.name not in ("decode", "source")]
         return {name: getattr(self, name) for name in names}
 
-    def __call__(self, batch: int, prefill_tokens: int = 0, kv_tokens: int = 0) -> float:
+    def __call__(self, batch: int, prefill_tokens: float = 0, kv_tokens: float = 0) -> float:
         """Step time in s for ``batch`` decoding sequences over ``kv_tokens`` of context in all,
         with ``prefill_tokens`` prompt tokens computed in the same step."""
         prefill = 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import Any
 
 from timely_llm.protocols.utility import URGENT
@@ -59,8 +60,9 @@ def row(
 
 
 def maximum_utility(trace: Trace) -> float:
-    """The mean utility if every goal had its response at once: differences are shares of it."""
-    return mean(arrival.task.utility.beta for arrival in trace.arrivals)
+    """The mean utility if every goal had its response at once: differences are shares of it.
+    ``ValueError`` without goals."""
+    return fmean(arrival.task.utility.beta for arrival in trace.arrivals)
 
 
 def mean_rows(rows: Sequence[Row]) -> Row:
@@ -97,7 +99,7 @@ def mean_known(values: Iterable[float | None]) -> float | None:
 def mean(values: Iterable[float]) -> float | None:
     """The mean, exactly rounded; None of no values."""
     known = list(values)
-    return math.fsum(known) / len(known) if known else None
+    return fmean(known) if known else None
 
 
 def spread(values: Iterable[float]) -> dict[str, float | None]:
