@@ -1,6 +1,6 @@
 """``python -m benchmarks``: runs them all, or those named, and prints their figures.
 
-Each has a process of its own: none finds another's engine, DDS participants or warm caches.
+Each runs in a new process: none finds another's engine, DDS participants or warm caches.
 """
 
 from __future__ import annotations

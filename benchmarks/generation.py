@@ -79,7 +79,7 @@ def bundled_model() -> str:
 
 @contextmanager
 def running(model: str | Path, kind: str, max_batch: int = 8) -> Iterator[Bench]:
-    """A bench on a vLLM of its own."""
+    """A bench on a new vLLM engine, closed at the end."""
     engine = build(EngineConfig(str(model), max_batch))
     try:
         yield Bench(engine, str(model), kind)

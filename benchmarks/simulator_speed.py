@@ -131,19 +131,19 @@ def decision(policy: str, count: int, target: float, repeats: int, data: dict) -
         return [view_of(plan, lengths, 2900, 0.008) for plan in plans]
 
     kept = views()
-    anew = _seconds(lambda: choose(5.0, views(), state), count, repeats)
+    again = _seconds(lambda: choose(5.0, views(), state), count, repeats)
     only = _seconds(lambda: choose(5.0, kept, state), count, repeats)
-    data[f"decision_s {policy} {count}"] = {"again": anew, "kept": only}
+    data[f"decision_s {policy} {count}"] = {"again": again, "kept": only}
     what = f"a decision for {count:,} live goals, {policy}"
     limit = f"at most {target * 1e6:,.0f} us"
     return [
-        Figure(f"{what}, views again", f"{anew * 1e6:,.0f} us", limit, anew <= target),
+        Figure(f"{what}, views again", f"{again * 1e6:,.0f} us", limit, again <= target),
         Figure(f"{what}, views kept", f"{only * 1e6:,.0f} us"),
     ]
 
 
 def live_plans(count: int) -> list[Request]:
-    """Half of them wait for their first segment, half stand suspended behind one."""
+    """Half of them wait for their first segment, half are suspended after it."""
     rng = random.Random(0)
     plans = []
     for i in range(count):

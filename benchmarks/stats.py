@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import bootstrap
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -59,8 +60,12 @@ def ratio(a: Sequence[float], b: Sequence[float], seed: int = 0) -> Interval:
 
 
 def _bootstrap(values: np.ndarray, seed: int) -> Interval:
-    generator = np.random.default_rng(seed)
-    drawn = generator.choice(values, size=(RESAMPLES, len(values)))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(np.median(drawn, axis=1), (tail, 1 - tail))
-    return Interval(float(np.median(values)), float(low), float(high))
+    found = bootstrap(
+        (values,),
+        np.median,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=seed,
+    ).confidence_interval
+    return Interval(float(np.median(values)), float(found.low), float(found.high))

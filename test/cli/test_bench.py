@@ -11,18 +11,11 @@ from profiles import write as write_profile
 from typer.testing import CliRunner
 
 from timely_llm.bench import runner as bench_runs
-from timely_llm.bench import simulated
-from timely_llm.bench.config import Conditions, GridPoint, TimeScale, engine_of
-from timely_llm.bench.engine_costs import EngineCosts, works_of
-from timely_llm.bench.exact import TooLarge, exact
-from timely_llm.bench.optimum import bursts, kinds, problems
-from timely_llm.bench.runner import run_jobs
+from timely_llm.bench.config import Conditions
+from timely_llm.bench.optimum import problems
 from timely_llm.cli.app import app
-from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.simulation import trace_file
-from timely_llm.simulation.trace import Arrival, Task, Trace
 from timely_llm.simulation.workloads import published as workloads
-from timely_llm.system.processes import Interrupt, Interrupted
 
 KEYS = (
     *("engine", "workload", "policy", "load", "seed", "n", "utility_mean"),
@@ -95,17 +88,6 @@ def test_the_best_batch_size_is_kept_and_the_others_are_not(small, tmp_path):
     assert set(by_size) == {1, 2, 8}
     assert row["max_batch"] == max(by_size, key=by_size.get)
     assert row["utility_mean"] == max(by_size.values())
-
-
-def test_on_an_engine_twice_as_fast_a_workload_of_half_the_times_is_the_same(small, monkeypatch):
-    point = GridPoint("rtx4090-llama3-8b", small, 6.0, "timely", 8, 0)
-    slow = simulated.measure(point, Conditions()).row
-    engine = engine_of(point.engine)
-    fast = simulated.stretched(engine, 2.0)
-    assert fast.latency(3, 10, 100) == engine.latency(3, 10, 100) / 2
-    monkeypatch.setattr(simulated, "engine_of", lambda name: fast)
-    assert simulated.scale_of("fast", TimeScale(auto=True)) == 0.5
-    assert simulated.measure(point, Conditions(time_scale=0.5)).row == slow
 
 
 @pytest.mark.parametrize(
@@ -251,23 +233,6 @@ def test_policies_are_held_against_the_bound_and_the_exact_optimum(small, tmp_pa
     assert rows[2]["bound"] == pytest.approx(alone, abs=1e-6)
 
 
-def test_a_burst_too_large_for_the_exact_search_has_a_bound(tmp_path):
-    """Two bursts of six long texts."""
-    words = tuple([" word"] * 99 + ["."])
-    utility = TimeUtility(1.0, -1.0, 1.0)
-    task = Task("story", "text", "x", words, utility, Urgency.NORMAL, prompt_tokens=20)
-    arrivals = [Arrival(at, f"r{at}{i}", task, ()) for at in (0.0, 40.0) for i in range(6)]
-    path = tmp_path / "stories.jsonl"
-    trace_file.write(Trace("stories", tuple(arrivals)), path)
-    asked = problems("rtx4090-llama3-8b", str(path), 1.0, 0, 6)
-    assert [problem.burst for problem in asked] == [0, 1]
-    arrivals = bursts(trace_file.read(path), 1.0)[0]
-    costs = EngineCosts.of(engine_of("rtx4090-llama3-8b").latency, 6)
-    with pytest.raises(TooLarge):
-        exact(works_of(arrivals, kinds()), costs, 6)
-    assert all(-60 < p.most(Conditions()) < 6 for p in asked)
-
-
 def test_the_paper_s_load_is_found_said_and_used(tmp_path):
     """The preset is fitted so that vllm has the paper's 0.74 on WID2 at load 1."""
     file = tmp_path / "out.json"
@@ -327,34 +292,3 @@ def test_a_failure_in_the_middle_keeps_what_there_is(small, tmp_path, monkeypatc
     assert isinstance(result.exception, MemoryError)
     report = json.loads(file.read_text())
     assert report["partial"] is True and len(report["results"]) == 1
-
-
-def square(number):
-    if number < 0:
-        raise ValueError("a negative number")
-    return number * number
-
-
-def test_jobs_are_done_in_whatever_order_and_all_of_them():
-    found = {}
-    with Interrupt() as interrupt:
-        run_jobs(square, range(10), 3, interrupt, found.__setitem__)
-    assert found == {i: i * i for i in range(10)}
-
-
-def test_what_a_job_raises_is_raised_and_the_processes_end():
-    with Interrupt() as interrupt, pytest.raises(ValueError, match="a negative number"):
-        run_jobs(square, [1, -1, 2], 2, interrupt, lambda i, value: None)
-
-
-def wait_for_ever(number):
-    signal.pause()
-
-
-def test_an_interrupt_ends_jobs_that_still_run():
-    """The signal comes while both processes are in the middle of their work."""
-    with Interrupt() as interrupt:
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        with pytest.raises(Interrupted):
-            run_jobs(wait_for_ever, [1, 2], 2, interrupt, lambda i, value: None)

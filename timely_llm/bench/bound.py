@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from timely_llm.bench.bound_program import CUT, Setup, relaxed
-from timely_llm.bench.engine_costs import EngineCosts, Latency, Work, works_of
+from timely_llm.bench.engine_costs import EngineCosts, Work, works_of
+from timely_llm.estimation.step_time import Latency
 from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.simulation.trace import Trace

@@ -240,8 +240,9 @@ def config_of(
     chosen = own if policies.strip() == ALL else parse_names("--policies", policies, known)
     drawn, factors = parse_seeds(seeds), parse_loads(load)
     least = min(LEAST if factor == PAPER_LOAD else float(factor) for factor in factors)
+    name = f"vllm {real.rstrip('/').rpartition('/')[2]}"  # of real vLLM in the report
     config = BenchConfig(
-        engines=(real_engine(real),) if real else _checked("--preset", preset, engine_of),
+        engines=(name,) if real else _checked("--preset", preset, engine_of),
         workloads=_checked(
             "--workload", workload, lambda name: _check_workload(name, drawn, real != "", least)
         ),
@@ -265,11 +266,6 @@ def config_of(
     elif model:
         _check_profiles(config.engines, model)
     return config
-
-
-def real_engine(model: str) -> str:
-    """What the report calls real vLLM with ``model``."""
-    return f"vllm {model.rstrip('/').rpartition('/')[2]}"
 
 
 def _check_real(config: BenchConfig) -> None:

@@ -5,20 +5,18 @@ Shared by ``bench/bound.py`` and ``bench/exact.py``; the model is in docs/polici
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
+from timely_llm.estimation.step_time import Latency
 from timely_llm.language.segmenter import TextKind, make_segmenter
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.utility import TimeUtility
 from timely_llm.simulation.trace import Arrival, Task
-
-Latency = Callable[[int, int, int], float]
-"""Time of a step in s, of (decoding sequences, prompt tokens, cached tokens of the sequences)."""
 
 TOLERANCE = 1e-9  # s
 _PROBED_PROMPTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -62,15 +60,15 @@ class EngineCosts:
 
     @classmethod
     def of(cls, latency: Latency, max_batch: int) -> EngineCosts:
-        """From an engine's step latency, by probing it. ``ValueError`` where parts of a step hide
-        behind one another, so that its time is less than their sum."""
+        """From an engine's step latency, by probing it. ``ValueError`` where parts of a step
+        overlap, so that it takes less time than all of them."""
         if max_batch < 1:
             raise ValueError(f"max_batch is {max_batch}: must be at least 1")
         decode = tuple(latency(size, 0, 0) for size in range(1, max_batch + 1))
         alone = min(latency(0, tokens, 0) / tokens for tokens in _PROBED_PROMPTS)
-        # Beside decoding sequences a prompt may take less: what every step takes is paid already.
-        beside = min((latency(1, tokens, 0) - decode[0]) / tokens for tokens in _PROBED_PROMPTS)
-        prompt = alone if beside < 0.01 * alone else min(alone, beside)  # else it hides: refused
+        # In a step that decodes as well a prompt may take less: it has no fixed costs of its own.
+        mixed = min((latency(1, tokens, 0) - decode[0]) / tokens for tokens in _PROBED_PROMPTS)
+        prompt = alone if mixed < 0.01 * alone else min(alone, mixed)  # it overlaps: refused below
         cached = min((latency(1, 0, k) - decode[0]) / k for k in _PROBED_CONTEXTS)
         costs = cls(decode, prompt, max(0.0, cached))
         for size in range(1, max_batch + 1):

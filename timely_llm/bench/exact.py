@@ -176,7 +176,7 @@ class _Search:
         late = states.now >= self.arrivals[-1] - _EPS
         fresh = np.where(late, (untouched @ bits) & ~states.kept, 0)
         for i in range(n):
-            # Of the orders in which such prompts are computed, one stands for all.
+            # Of the orders in which such prompts are computed, one is enough.
             alone = np.full(len(states), self.total[i] == 0) | (fresh >> (i + 1) == 0)
             rows = np.flatnonzero(present[:, i] & (states.prompts[:, i] > 0) & alone)
             if len(rows):

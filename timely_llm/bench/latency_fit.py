@@ -20,7 +20,7 @@ from timely_llm.estimation.step_time import LatencyEstimate, StepLatency
 
 class StepShape(NamedTuple):
     """What a step computes, nominally: ``batch`` decoding sequences over ``context`` KV tokens
-    each, and ``prefill`` prompt tokens beside them."""
+    each, and ``prefill`` prompt tokens in the same step."""
 
     batch: int
     prefill: int
@@ -121,7 +121,7 @@ def points(samples: Iterable[Sample]) -> dict[StepShape, Point]:
     }
 
 
-def fit(some: Sequence[Point], source: str = "") -> StepLatency:
+def fit(some: Sequence[Point]) -> StepLatency:
     """The non-negative least squares fit in relative errors.
 
     A decode time for each batch size that was measured, none shorter than that of a smaller one;
@@ -134,7 +134,7 @@ def fit(some: Sequence[Point], source: str = "") -> StepLatency:
     times = np.array([point.seconds for point in some])
     terms, _ = nnls(rows / times[:, None], np.ones(len(some)))
     knots = np.cumsum(terms[: len(sizes)])
-    context, alone, beside, linear, square = (float(term) for term in terms[len(sizes) :])
+    context, alone, mixed, linear, square = (float(term) for term in terms[len(sizes) :])
     decode = np.interp(range(1, sizes[-1] + 1), sizes, knots)
     slope = float(knots[-1] - knots[0]) / max(1, sizes[-1] - sizes[0])
     return StepLatency(
@@ -144,14 +144,13 @@ def fit(some: Sequence[Point], source: str = "") -> StepLatency:
         linear,
         square,
         alone,
-        beside,
-        source,
+        mixed,
     )
 
 
 def _row(point: Point, sizes: Sequence[int]) -> list[float]:
-    """What stands before the terms: of the smallest batch, of what each further measured size adds,
-    of context, and of prefill (alone, beside, linear, square)."""
+    """The factors of the terms: of the smallest batch, of what each further measured size adds,
+    of context, and of prefill (alone, mixed, linear, square)."""
     batch, prefill = point.batch, point.prefill
     steps = [min(1.0, max(0.0, (batch - a) / (b - a))) for a, b in pairwise(sizes)]
     return [

@@ -44,7 +44,7 @@ def grid(
     at most. What is not given is chosen to fit.
 
     All batches decode over all contexts for which there is KV memory; all prompts are computed
-    alone, and beside the smallest, a middle and the largest batch that leaves them room, over a
+    alone, and with the smallest, a middle and the largest batch that leaves them room, over a
     middle context. ``ProfileError`` names what does not fit.
     """
     info = engine.info
@@ -67,8 +67,8 @@ def grid(
     shapes = [StepShape(b, 0, c) for c in contexts for b in batches if b <= widest[c]]
     shapes += [StepShape(0, p, 0) for p in prefills]
     middle = contexts[len(contexts) // 2]
-    beside = [b for b in batches if b <= min(widest[middle], info.max_batch - 1)]
-    chosen = sorted({beside[0], beside[len(beside) // 2], beside[-1]}) if beside else []
+    mixed = [b for b in batches if b <= min(widest[middle], info.max_batch - 1)]
+    chosen = sorted({mixed[0], mixed[len(mixed) // 2], mixed[-1]}) if mixed else []
     shapes += [StepShape(b, p, middle) for b in chosen for p in prefills if b + p <= limit]
     return tuple(shapes)
 
@@ -243,7 +243,7 @@ class Rig:
         return samples
 
     def _prompt_step(self, shape: StepShape, batch: list[_Sequence]) -> tuple[int, float]:
-        """Prompt tokens that were computed beside ``batch``, and the step's time in s."""
+        """A new prompt in a step with ``batch``: its computed tokens, and the step's time in s."""
         words = round(shape.prefill * self._words_per_token) - self._own
         self._submit(self._fixed, self._text(max(1, words)), MARGIN)
         name = self._name()

@@ -127,7 +127,7 @@ class RealBench(AbstractContextManager):
 
     def as_written(self, trace: Trace) -> Trace:
         """``trace`` with the model's own plans, token by token, and with prompts of its lengths:
-        what the simulator has to replay to foretell runs on this engine. Calls that the trace's
+        what the simulator replays to predict runs on this engine. Calls that the trace's
         answers do not have take a time drawn by ``trace.name``."""
         engine = self.engine.get(policies.get("fcfs"), 8)
         known: dict[Task, Task] = {}

@@ -152,8 +152,8 @@ def _print_errors(report: FitReport, console: Console) -> None:
     )
     for kind, name in (("decode", "decode"), ("prefill", "prefill"), ("mixed", "both")):
         if kind in report.unseen:
-            beside = f" (TimeBill, on a GPU: {TIMEBILL[kind]:.2%})" if kind in TIMEBILL else ""
-            console.print(f"  {name:8} {report.unseen[kind]:.2%}{beside}")
+            compared = f" (TimeBill, on a GPU: {TIMEBILL[kind]:.2%})" if kind in TIMEBILL else ""
+            console.print(f"  {name:8} {report.unseen[kind]:.2%}{compared}")
     lines = (
         ("held-out medians of cells that it has seen", report.seen, report.floor),
         ("single held-out steps", report.step, report.step_floor),
