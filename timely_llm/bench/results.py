@@ -126,7 +126,7 @@ class Results:
         """The report, as plain JSON values."""
         conditions = self.config.conditions
         maxima: dict[str, float] = {}
-        for one in self.measured.values():
+        for one in self.ordered():  # not in the order in which they end
             maxima.setdefault(one.point.workload, round(one.maximum, 6))
         settings = {
             "time_scale": self.scales,
