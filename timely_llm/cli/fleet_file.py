@@ -6,16 +6,16 @@ A fleet file is YAML. Launch files and ``timely-llm demo`` start the same nodes 
     robots:
       - id: drone_1              # letters, digits and _; also its node's name
         kind: tello              # a kind that the planner knows (config/skills), or ...
-        # skill_set: crane.yaml  # ... a skill set of its own, beside this file
+        # skill_set: crane.yaml  # ... its own skill set, in the same folder
         namespace: drone_1       # where its topics are; default: the id
         adapter: simulated       # default: simulated
-        parameters: {seed: 7}    # of the adapter; a file named here lies beside this file
+        parameters: {seed: 7}    # of the adapter; files are looked for in this folder
         # python: ../../.venv-indy/bin/python   # that runs its node; default: the planner's
     simulators:                # of real robots, started before the robots' nodes: may be left out
       - name: tello            # `timely-llm sim-tello`
         arguments: [--count, "3", --fault, 127.0.0.2/motor@20]
         # python: ...          # as above
-    script: ../scripts/x.yaml  # what `timely-llm demo` has them do, unless told otherwise
+    script: ../scripts/x.yaml  # what `timely-llm demo` has them do by default
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _existing(name: str, folder: Path, *place: str) -> str:
 
 
 def _interpreter(value: Any, info: ValidationInfo[_Known]) -> str:
-    """A path; links are kept, for in an environment of its own an interpreter is one."""
+    """A path; links are kept, for the interpreter of a virtual environment is one."""
     path = Path(os.path.expanduser(as_text(value, 400)))
     if not path.name.startswith("python"):
         raise Fault(f"is {str(path)!r}: must be the path of an interpreter, .../bin/python")
@@ -192,8 +192,8 @@ class Fleet(Entry):
 class NodeSpec:
     """A node to start: by launch as an executable of this package, or as a plain process.
 
-    ``entry`` is the function behind the executable, as ``module:function``; ``python`` runs it, or
-    the same interpreter as that of whoever starts it.
+    ``entry`` is the function that the executable runs, as ``module:function``. ``python`` is the
+    interpreter that runs it; empty: that of whoever starts it.
     """
 
     name: str

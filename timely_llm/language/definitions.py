@@ -63,7 +63,7 @@ def _words(error: PlanError) -> str:
 
 
 def _inner_first(uses: dict[str, list[str]]) -> list[str]:
-    """The defined skills, each behind those that it uses."""
+    """The defined skills, each after those that it uses."""
     order: list[str] = []
 
     def visit(name: str, path: tuple[str, ...]) -> None:

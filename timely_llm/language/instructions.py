@@ -1,7 +1,7 @@
 """What a plan is made of once it is read: instructions of a small stack machine. Values only.
 
-``minispec.py`` writes them in the order of the text, while it grows; the robot's interpreter runs
-them. A target that is None lies in text that has not come yet.
+``parser.py`` writes them in the order of the text, while it grows; the robot's interpreter runs
+them. A target that is None is in text that has not come yet.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Skip:
 
 @dataclass(slots=True)
 class Enter:
-    """Behind a condition: take the top; if it is false, go to ``target``, behind the block."""
+    """After a condition: take the top; if it is false, go to ``target``, after the block."""
 
     target: int | None = None
 

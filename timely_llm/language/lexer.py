@@ -55,7 +55,7 @@ class Lexer:
         self._start = 0  # of the rest, in the plan
 
     def feed(self, text: str, last: bool = False) -> Iterator[Token]:
-        """The tokens that ``text`` completes; with ``last`` all, and an end token behind them."""
+        """The tokens that ``text`` completes; with ``last`` all, and an end token after them."""
         text, self._rest = self._rest + text, ""
         position = 0
         while position < len(text):

@@ -166,7 +166,7 @@ class Parser:
         if isinstance(count, float) or not 1 <= count <= limit:
             self._fail(token, f"a loop of {token.text} passes: must be a whole number 1 to {limit}")
         self._token = yield
-        self._require("{", "'{' behind the number of passes")
+        self._require("{", "'{' after the number of passes")
         self.program.append(code.Repeat(count, token.start))
         start = len(self.program)
         self._token = yield
@@ -249,8 +249,8 @@ class Parser:
             self._append(Call(skill.name, (), (), name.start, name.start + len(name.text)), dropped)
             return
         if self._token.start != name.start + len(name.text):  # the segment rule reads "mf("
-            self._expected(f"'(' right behind {name.text}")
-        yield from self._take("(", f"'(' right behind {name.text}")
+            self._expected(f"'(' right after {name.text}")
+        yield from self._take("(", f"'(' right after {name.text}")
         self._open_calls += 1
         arguments: list[str] = []
         values: list[Value | None] = []
@@ -302,7 +302,7 @@ class Parser:
     def _number(self, limited: bool = True) -> int | float:
         token, limit = self._token, self._bounds.max_number
         if token.text.endswith("."):
-            self._fail(token, f"{token}: digits are missing behind the point")
+            self._fail(token, f"{token}: digits are missing after the point")
         value = float(token.text) if "." in token.text else int(token.text)
         if limited and value > limit and not self._open_calls:  # arguments have their own limits
             self._fail(token, f"{token.text} is more than max_number, {limit}")

@@ -171,7 +171,7 @@ class Skill:
         )
 
     def parse_values(self, evaluated: Sequence[str]) -> tuple[Value, ...]:
-        """The values behind ``SkillCall.evaluated``."""
+        """The values whose texts ``SkillCall.evaluated`` are."""
         pairs = zip(self.arguments, evaluated, strict=True)
         return tuple(argument.parse(text) for argument, text in pairs)
 

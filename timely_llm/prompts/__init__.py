@@ -1,1 +1,1 @@
-"""What the model is told: templates and examples. Pure."""
+"""What the model reads: templates, examples, and the history of failed plans. Pure."""

@@ -5,8 +5,7 @@ skills, see ``examples.py``): it is the same for all goals of a robot kind, so t
 once. ``user`` also sees ``scene`` and ``instruction``. A block ``probe`` may follow, for questions
 from inside a running plan; there, ``instruction`` is the question. A block ``replan`` may follow
 too, for a goal whose plan has failed: it also sees ``attempts``, the plans so far (``Attempt`` in
-``generation.py``). What stands outside of the
-blocks is no part of a prompt; macros may stand there.
+``history.py``). What stands outside of the blocks is no part of a prompt; macros may stand there.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class PromptTemplate:
     @classmethod
     def resolve(cls, parameter: str, model_dir: str) -> PromptTemplate:
         """The template in the file ``parameter``; if that is empty, the model's own; else the
-        default. ``model_dir`` may as well be the name of a model, which then has none of its own.
+        default. ``model_dir`` may also be the name of a model, which then has no template.
         """
         if parameter:
             return cls.from_file(Path(parameter).expanduser())
@@ -113,8 +112,8 @@ class PromptTemplate:
     def replan(
         self, skills: SkillSet, scene: str, instruction: str, attempts: Sequence[Attempt]
     ) -> str:
-        """A goal's own part of the prompt where its plans so far, at least one, have failed. A
-        template without such a block is told of the last failure behind the instruction."""
+        """A goal's own part of the prompt where its plans so far, at least one, have failed. In
+        a template without such a block the last failure follows the instruction."""
         texts = {"scene": scene, "instruction": instruction, "attempts": tuple(attempts)}
         if "replan" in self._template.blocks:
             return self._render("replan", skills, texts)
@@ -126,7 +125,7 @@ class PromptTemplate:
         return "probe" in self._template.blocks
 
     def probe(self, skills: SkillSet, scene: str, question: str) -> str:
-        """The prompt of a question, behind the fixed part; the template must have such a block."""
+        """The prompt of a question, after the fixed part; the template must have such a block."""
         return self._render("probe", skills, {"scene": scene, "instruction": question})
 
     def _render(self, block: str, skills: SkillSet, texts: Mapping[str, object]) -> str:

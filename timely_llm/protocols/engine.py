@@ -99,7 +99,8 @@ class EngineRequest:
 class Output:
     """What one generation gave in a step: new text and new tokens since its last output.
 
-    Text may lag behind tokens, while a character or a word is incomplete; at the end it is whole.
+    Text may come later than tokens, while a character or a word is incomplete; at the end it is
+    whole.
     ``finish`` is None while the generation goes on, ``stop`` at its own end, ``length`` when the
     token limit cut it, ``error`` (with ``error`` saying what) when it failed.
     """

@@ -43,17 +43,23 @@ class ErrorCode(IntEnum):
 
 
 class WhenBusy(IntEnum):
+    """What happens to a goal whose robot has a plan already."""
+
     QUEUE = 0
     PREEMPT = 1
     REJECT = 2
 
 
 class OnFailure(IntEnum):
+    """What happens to a goal whose plan failed on its robot."""
+
     ABORT = 0
     REPLAN = 1
 
 
 class SegmentCommand(IntEnum):
+    """What a robot does with a segment."""
+
     RUN = 0
     REPLACE = 1
     CANCEL = 2
@@ -61,6 +67,8 @@ class SegmentCommand(IntEnum):
 
 
 class ExecutionState(IntEnum):
+    """What a robot reports of a call, of a plan, or of itself (IDLE)."""
+
     RECEIVED = 0
     STARTED = 1
     RUNNING = 2
@@ -74,6 +82,8 @@ class ExecutionState(IntEnum):
 
 
 class PlanEventType(IntEnum):
+    """What happened to a plan."""
+
     ACCEPTED = 0
     QUEUED = 1
     STARTED = 2
@@ -89,6 +99,8 @@ class PlanEventType(IntEnum):
 
 
 class FeedbackState(IntEnum):
+    """Where a goal stands."""
+
     QUEUED = 0
     WAITING = 1
     GENERATING = 2
@@ -99,6 +111,10 @@ class FeedbackState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SkillCall:
+    """One call of a skill. ``arguments`` are as the plan writes them; ``evaluated`` are the values
+    that the robot computed, empty before that. ``expected_duration`` is in s; below 0: not
+    known."""
+
     name: str
     arguments: tuple[str, ...] = ()
     evaluated: tuple[str, ...] = ()
@@ -107,6 +123,9 @@ class SkillCall:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
+    """Planner to robot: ``text`` is part ``index`` of a plan, counted from 0 without gaps,
+    ``calls`` those complete in it. With ``last`` none follows. ``stamp`` is in s."""
+
     session: int
     plan_id: str
     index: int
@@ -119,6 +138,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
+    """Robot to planner, and the robot's heartbeat. ``sequence`` counts its messages,
+    ``call_number`` the calls carried out for this goal. All times are in s: ``elapsed`` of this
+    call, how much of it is left, and how long the robot can go on with what it holds."""
+
     session: int
     sequence: int
     plan_id: str
@@ -137,6 +160,10 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class PlanGoal:
+    """What a client asks for. ``utility`` None is the preset of the ``urgency``. ``ttft`` (until
+    the first segment), ``tpot`` (a token) and ``time_budget`` (until the plan is written) are
+    targets in s; 0: none."""
+
     robot_id: str
     instruction: str
     scene: str = ""
@@ -152,6 +179,9 @@ class PlanGoal:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
+    """How a goal ended. Times are in s: ``response_time`` until the first segment was sent (-1:
+    there was none), ``waiting_time`` that the robot stood still for want of plan."""
+
     plan_id: str
     error_code: ErrorCode = ErrorCode.NONE
     error_msg: str = ""
@@ -169,6 +199,8 @@ class PlanResult:
 
 @dataclass(frozen=True, slots=True)
 class PlanFeedback:
+    """``estimated_time_remaining``: s until the robot has nothing left to do of what it holds."""
+
     plan_id: str
     state: FeedbackState
     queue_position: int = 0
@@ -179,6 +211,10 @@ class PlanFeedback:
 
 @dataclass(frozen=True, slots=True)
 class PlanEvent:
+    """Every change of a plan's state; which fields count depends on the ``type``. ``step_times``
+    (s) are of the engine steps that wrote a segment; ``horizon`` is s until the robot is starved,
+    below 0: it is."""
+
     plan_id: str
     robot_id: str
     type: PlanEventType
@@ -197,6 +233,9 @@ class PlanEvent:
 
 @dataclass(frozen=True, slots=True)
 class RobotInfo:
+    """A registered robot. ``skill_set`` is the YAML it registered with; ``stopped`` is a latched
+    stop."""
+
     robot_id: str
     kind: str
     robot_namespace: str
@@ -209,6 +248,9 @@ class RobotInfo:
 
 @dataclass(frozen=True, slots=True)
 class PlannerStatus:
+    """The planner's heartbeat: plans by what they wait for, KV blocks, and in s ``step_time`` and
+    ``overhead``, our own share of it, means over the last 100 engine steps."""
+
     instance: str = ""
     policy: str = ""
     model: str = ""

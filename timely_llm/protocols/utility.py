@@ -22,7 +22,7 @@ class Urgency(IntEnum):
 class TimeUtility:
     """U(t) = min(beta, alpha (t - ert) + beta): TimelyLLM, Eq. 1.
 
-    ``ert`` is the expected response time in s (>= 0), ``alpha`` the slope behind it in 1/s (<= 0)
+    ``ert`` is the expected response time in s (>= 0), ``alpha`` the slope after it in 1/s (<= 0)
     and ``beta`` the utility of a response within ``ert`` (> 0). Anything else is a ``ValueError``
     that names the field.
     """

@@ -1,4 +1,4 @@
-"""Requests whose answer is text, as the papers beside TimelyLLM describe them: values drawn by
+"""Requests whose answer is text, as other papers than TimelyLLM describe them: values drawn by
 seed. Only lengths, targets and urgencies count; the words are filler.
 
 A request's kind says how its answer is cut and used: ``TEXT_KINDS``.
