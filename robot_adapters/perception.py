@@ -34,10 +34,12 @@ class Pose:
 
     @property
     def point(self) -> Point:
+        """x, y, z in m."""
         return (self.x, self.y, self.z)
 
     @property
     def values(self) -> tuple[float, float, float, float]:
+        """x, y, z in m, yaw in degrees."""
         return (self.x, self.y, self.z, self.yaw)
 
     def moved(self, ahead: float, left: float, up: float = 0.0, turn: float = 0.0) -> Pose:

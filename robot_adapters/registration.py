@@ -40,6 +40,7 @@ class Registration:
         return self.grant is None and now >= self._not_before
 
     def next_wake(self) -> float:
+        """When ``due`` may change by itself, in s."""
         if self.grant is not None:
             return self.grant.since + GRANT_TIMEOUT
         return self._not_before

@@ -40,6 +40,7 @@ class Look:
 
     @property
     def still(self) -> bool:
+        """The arm stands still and has nothing queued."""
         return not self.in_motion and not self.queued and self.op_state not in (MOVING, 18)
 
     @property

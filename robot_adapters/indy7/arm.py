@@ -155,9 +155,11 @@ class Arm:
 
     @property
     def busy(self) -> bool:
+        """A job is in progress, or the arm is being stopped."""
         return self._job is not None or self._stopping
 
     def silence(self, now: float) -> float | None:
+        """s since the controller was heard; None: it never was."""
         return None if self.heard is None else now - self.heard
 
     def trouble(self, now: float) -> str:

@@ -85,6 +85,7 @@ class Object(Entry):
 
     @property
     def top(self) -> float:
+        """mm, of its upper side."""
         return self.position[2] + self.size[2]
 
     def covers(self, x: float, y: float) -> bool:
@@ -271,6 +272,7 @@ class Cell(Entry):
 
     @property
     def names(self) -> list[str]:
+        """What plans may call poses and objects."""
         return [*self.poses, *(n for thing in self.objects for n in (thing.name, *thing.aliases))]
 
     def __iter__(self) -> Iterator[Object]:
@@ -287,6 +289,7 @@ class Cell(Entry):
         return next((thing for thing in self if thing.is_called(query)), None)
 
     def pose(self, query: str) -> NamedPose | None:
+        """The pose that answers to the name."""
         wanted = plain_name(query)
         return next((pose for name, pose in self.poses.items() if plain_name(name) == wanted), None)
 
@@ -295,6 +298,7 @@ class Cell(Entry):
         return f"{query!r} is not in the cell{hint(query, self.names)}"
 
     def moved(self, name: str, position: Point) -> Cell:
+        """The cell with one object elsewhere; ``position`` in mm."""
         return replace(self, where={**self.where, name: position})
 
     def support(self, x: float, y: float, without: str = "") -> float:

@@ -274,6 +274,7 @@ class IndySimulator:
         self.close()
 
     def close(self) -> None:
+        """Stop serving; calls that are not answered end with an error."""
         for controller in self.controllers:
             controller.closed.set()
         for server in self._servers:

@@ -84,6 +84,7 @@ class IndyLink:
             thread.start()
 
     def submit(self, request: Request) -> None:
+        """Carry out the request in a thread; what comes of it is among ``answers``."""
         self._requests.put(request)
 
     def answers(self) -> list[Answer]:

@@ -66,6 +66,7 @@ class _Motion:
     trouble: int = 0
 
     def share(self, now: float) -> float:
+        """Of its time, which is over; below 0 before it begins."""
         return (now - self.begins) / self.way.duration if self.way.duration else 1.0
 
     def joints(self, now: float) -> Joints:
@@ -145,6 +146,7 @@ class SimIndy:
         return OK, "accepted"
 
     def stop(self, category: int, now: float) -> Reply:
+        """Drop the queue and brake: 0 at once, 1 and 2 slowly; 0 and 1 put the brakes on."""
         self.advance(now)
         self.log.append((now, "<", f"stop {category}"))
         self._queue.clear()
@@ -158,6 +160,7 @@ class SimIndy:
         return OK, "stopped"
 
     def recover(self, now: float) -> Reply:
+        """Out of a violation, a collision, or a stop that put the brakes on."""
         self.advance(now)
         self.log.append((now, "<", "recover"))
         if self.op_state not in (VIOLATE, COLLISION, STOP_AND_OFF):

@@ -57,11 +57,13 @@ class Thing(Entry):
 
     @property
     def center(self) -> Point:
+        """m"""
         x, y, z = self.position
         return (x, y, z + self.size[2] / 2)
 
     @property
     def top(self) -> float:
+        """m, of its upper side."""
         return self.position[2] + self.size[2]
 
     def is_called(self, query: str) -> bool:
@@ -75,6 +77,7 @@ class Thing(Entry):
         return any(f" {plain_name(text)} " in words for text in known)
 
     def contains(self, point: Point) -> bool:
+        """Whether the point (m) lies in the box."""
         return all(low <= value <= high for value, (low, high) in zip(point, self.box, strict=True))
 
     def covers(self, x: float, y: float) -> bool:
@@ -101,9 +104,6 @@ class World:
 
     def __getitem__(self, name: str) -> Thing:
         return self._things[name]
-
-    def called(self, query: str) -> list[Thing]:
-        return [thing for thing in self if thing.is_called(query)]
 
     def move(self, name: str, position: Point) -> None:
         """Put the thing there (centre of its underside)."""
@@ -135,6 +135,7 @@ class World:
 
     @classmethod
     def from_yaml(cls, content: str, source: str = "<world>") -> World:
+        """As ``from_file``, of a text; ``source`` stands in errors."""
         try:
             file = parse_yaml(content, source).read(_File)
         except FileError as error:

@@ -42,23 +42,28 @@ class Eyes:
         return isinstance(self._perception, Answers)
 
     def look(self) -> Sequence[Sighting]:
+        """What is in the picture now."""
         assert isinstance(self._perception, Looks)
         self.sightings = tuple(self._perception.look(self._view()))
         return self.sightings
 
     def sees(self, name: str) -> bool:
+        """Whether the thing is in the picture."""
         return seen(self.look(), name) is not None
 
     def find(self, name: str) -> Sighting:
+        """The nearest thing of that name; ``FlightError`` where none is in the picture."""
         if (sighting := seen(self.look(), name)) is None:
             raise FlightError(f"{name!r} is not in view")
         return sighting
 
     def answer(self, question: str) -> str:
+        """What the perception answers to the question."""
         assert isinstance(self._perception, Answers)
         return self._perception.answer(question, self._view())
 
     def picture(self) -> None:
+        """Take a picture."""
         assert isinstance(self._perception, TakesPictures)
         return self._perception.picture(self._view())
 

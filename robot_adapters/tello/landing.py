@@ -33,10 +33,12 @@ class Landing:
 
     @property
     def holding(self) -> bool:
+        """There is no planner."""
         return self._held_since is not None
 
     @property
     def landing(self) -> bool:
+        """A landing is in progress."""
         return self._job is not None and not self._job.done.is_set()
 
     def busy(self, now: float) -> None:
@@ -50,14 +52,17 @@ class Landing:
         self._idle_since = now
 
     def hold(self, now: float) -> None:
+        """There is no planner: nothing keeps the drone in the air, and soon it lands."""
         self._held_since = now
         self._silence(True)
 
     def resume(self, now: float) -> None:
+        """There is a planner again."""
         self._held_since, self._idle_since = None, now
         self._silence(False)
 
     def notice(self, notice: Notice, now: float) -> None:
+        """What the executor says besides calls."""
         match notice:
             case Notice.STOPPED:
                 self._stopped_since = now if self._stopped_since is None else self._stopped_since

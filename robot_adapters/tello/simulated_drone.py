@@ -70,6 +70,7 @@ class Motion:
     answer: str = "ok"
 
     def pose(self, now: float) -> Pose:
+        """Where it is on its way."""
         if now >= self.ends:
             return self.end
         return self.start.toward(self.end, (now - self.started) / (self.ends - self.started))

@@ -31,6 +31,7 @@ class Endpoint:
 
     @property
     def address(self) -> tuple[str, int]:
+        """Host and port that it listens on."""
         return self.socket.getsockname()
 
 
@@ -138,6 +139,7 @@ class TelloSimulator:
                 endpoint.socket.sendto(text.encode("ascii", errors="replace"), to)
 
     def close(self) -> None:
+        """Stop serving and free the addresses."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
