@@ -21,8 +21,8 @@ from timely_llm.recording import bag
 from timely_llm.recording.bag import BagError, BagWriter, typestore
 from timely_llm.recording.costs import costs_of
 from timely_llm.recording.goals import goals_of
+from timely_llm.recording.recorded_trace import trace_of
 from timely_llm.recording.replay import replay
-from timely_llm.recording.trace import trace_of
 
 
 def small_fleet() -> FleetSim:

@@ -25,9 +25,9 @@ from timely_llm.protocols.messages import ErrorCode, PlanEventType
 from timely_llm.recording import bag
 from timely_llm.recording.costs import costs_of
 from timely_llm.recording.goals import goals_of
+from timely_llm.recording.recorded_trace import trace_of
 from timely_llm.recording.replay import replay, what_happened
 from timely_llm.recording.report import page
-from timely_llm.recording.trace import trace_of
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 

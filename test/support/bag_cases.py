@@ -17,8 +17,8 @@ from timely_llm.protocols.utility import PRESETS, Urgency
 from timely_llm.recording.bag import BagWriter, read
 from timely_llm.recording.costs import Costs, costs_of
 from timely_llm.recording.goals import Goal, goals_of
+from timely_llm.recording.recorded_trace import RecordedTrace, trace_of
 from timely_llm.recording.recording import Recording
-from timely_llm.recording.trace import RecordedTrace, trace_of
 
 START = 1_800_000_000.0  # s since the epoch, when a recording's clock is 0
 INSTANCE = bytes(range(16))

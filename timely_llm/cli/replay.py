@@ -16,8 +16,8 @@ from timely_llm.cli.options import check_writable
 if TYPE_CHECKING:
     from timely_llm.recording.compare import Replayed
     from timely_llm.recording.costs import Costs
+    from timely_llm.recording.recorded_trace import RecordedTrace
     from timely_llm.recording.recording import Recording
-    from timely_llm.recording.trace import RecordedTrace
 
 _WIDTH = 132  # characters of a table that no terminal limits
 Bag = Annotated[Path, typer.Argument(help="a bag: its folder, or its .mcap or .db3 file")]
@@ -81,7 +81,7 @@ def load(bag: Path, namespace: str | None) -> tuple[Recording, RecordedTrace, Co
     from timely_llm.recording.bag import BagError, read
     from timely_llm.recording.costs import costs_of
     from timely_llm.recording.goals import goals_of
-    from timely_llm.recording.trace import NothingToReplay, trace_of
+    from timely_llm.recording.recorded_trace import NothingToReplay, trace_of
 
     try:
         recording = read(bag, namespace)

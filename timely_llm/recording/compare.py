@@ -9,9 +9,9 @@ from typing import Any
 from timely_llm.protocols.messages import ErrorCode
 from timely_llm.recording.costs import Costs
 from timely_llm.recording.goals import Goal
+from timely_llm.recording.recorded_trace import RecordedTrace
 from timely_llm.recording.recording import Recording
 from timely_llm.recording.replay import batch_of
-from timely_llm.recording.trace import RecordedTrace
 from timely_llm.simulation import metrics
 from timely_llm.simulation.outcomes import Outcome
 from timely_llm.simulation.setting import Run

@@ -21,8 +21,8 @@ from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import ExecutionState
 from timely_llm.recording.goals import Goal
+from timely_llm.recording.recorded_trace import RecordedTrace
 from timely_llm.recording.replay import RecordedGoals
-from timely_llm.recording.trace import RecordedTrace
 from timely_llm.simulation.loop import Replay, end_of
 from timely_llm.simulation.setting import Run, Setting
 from timely_llm.simulation.trace import Arrival, Trace

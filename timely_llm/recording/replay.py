@@ -23,9 +23,9 @@ from timely_llm.protocols.messages import (
     SegmentCommand,
 )
 from timely_llm.recording.costs import Costs, engine_of
+from timely_llm.recording.recorded_trace import RecordedTrace
 from timely_llm.recording.recording import Recording
 from timely_llm.recording.speed import at_its_time
-from timely_llm.recording.trace import RecordedTrace
 from timely_llm.simulation.loop import Replay, SimulatedDriver, end_of, kinds_of
 from timely_llm.simulation.outcomes import Outcome
 from timely_llm.simulation.robots import SimRobot

@@ -10,9 +10,9 @@ from fleet_sim import FleetSim
 from timely_llm.protocols.messages import ErrorCode, OnFailure
 from timely_llm.recording import bag
 from timely_llm.recording.goals import goals_of
+from timely_llm.recording.recorded_trace import NothingToReplay, trace_of
 from timely_llm.recording.replay import replay
 from timely_llm.recording.report import page
-from timely_llm.recording.trace import NothingToReplay, trace_of
 
 ENDS = (ErrorCode.CANCELED, ErrorCode.PREEMPTED, ErrorCode.SKILL_FAILED)
 
