@@ -18,7 +18,6 @@ from timely_llm.protocols.engine import (
     EngineInfo,
     EngineRequest,
     Output,
-    PromptTooLong,
     StepResult,
 )
 
@@ -154,7 +153,7 @@ class SimulatedEngine:
             raise DuplicateRequest(f"request '{request.id}' is live already")
         system, prefix = self._cache.prefix(request.system, self._count)
         prompt = system if request.user is None else system + self._own(request)
-        self._check_length(request, prompt)
+        self.info.blocks_needed(request, prompt)
         script = () if request.user is None else self._script(request)
         self._live[request.id] = _Live(request, script, prompt=prompt, prefix=prefix)
         return prompt
@@ -164,15 +163,6 @@ class SimulatedEngine:
         self._in_flight.pop(request_id, None)
         if live is not None:
             self._cache.give_up(live)
-
-    def _check_length(self, request: EngineRequest, prompt: int) -> None:
-        answer = 1 if request.user is None else request.max_tokens
-        what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
-        if prompt + answer > self.info.max_model_len:
-            raise PromptTooLong(f"{what} exceed max_model_len {self.info.max_model_len}")
-        blocks = -(-(prompt + answer) // self.info.block_size)
-        if blocks > self.info.kv_blocks:
-            raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}")
 
     def _allocate(self, live: _Live, end: int, step: _Step) -> bool:
         """Blocks for the tokens before ``end``, at the cost of whoever has less right to them."""

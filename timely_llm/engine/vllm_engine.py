@@ -32,7 +32,6 @@ from timely_llm.protocols.engine import (
     GrammarError,
     InvalidArgument,
     Output,
-    PromptTooLong,
     StepResult,
 )
 
@@ -124,7 +123,9 @@ class VllmEngine:
         if request.id in self._ids:
             raise DuplicateRequest(f"request '{request.id}' is live already")
         tokens = self._encoder.tokens(request.system, request.user)
-        blocks = self._check_length(request, len(tokens))
+        shared = len(tokens) // self.info.block_size  # at best with a pin
+        pinned = max(0, sum(self._pin_blocks.values()) - shared)
+        blocks = self.info.blocks_needed(request, len(tokens), pinned)
         if request.grammar is not None:
             self._check_grammar(request.id, request.grammar)
         parameters = self._request_parameters(request)
@@ -164,20 +165,6 @@ class VllmEngine:
             parameters.max_tokens = _PIN_TOKENS if self._segmented else 1
             parameters.ignore_eos = True
         return parameters
-
-    def _check_length(self, request: EngineRequest, prompt: int) -> int:
-        """The KV blocks that the request can come to need; pins keep theirs."""
-        answer = 1 if request.user is None else request.max_tokens
-        what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
-        if prompt + answer > self.info.max_model_len:
-            raise PromptTooLong(f"{what} exceed max_model_len {self.info.max_model_len}")
-        blocks = -(-(prompt + answer) // self.info.block_size)
-        shared = prompt // self.info.block_size  # at best with a pin
-        pinned = max(0, sum(self._pin_blocks.values()) - shared)
-        if blocks > self.info.kv_blocks - pinned:
-            beside = f" beside {pinned} pinned ones" if pinned else ""
-            raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.info.kv_blocks}{beside}")
-        return blocks
 
     def _check_grammar(self, request_id: str, grammar: str) -> None:
         if grammar not in self._grammars:

@@ -72,6 +72,19 @@ class EngineInfo:
     pace: str = ""
     prefill_chunk: int = 0
 
+    def blocks_needed(self, request: EngineRequest, prompt: int, pinned: int = 0) -> int:
+        """The KV blocks that ``request``, with a prompt of ``prompt`` tokens, can come to need;
+        ``PromptTooLong`` where it is more than there is beside ``pinned`` ones."""
+        answer = 1 if request.user is None else request.max_tokens
+        what = f"request '{request.id}': prompt of {prompt} tokens and max_tokens {answer}"
+        if prompt + answer > self.max_model_len:
+            raise PromptTooLong(f"{what} exceed max_model_len {self.max_model_len}")
+        blocks = -(-(prompt + answer) // self.block_size)
+        if blocks > self.kv_blocks - pinned:
+            beside = f" beside {pinned} pinned ones" if pinned else ""
+            raise PromptTooLong(f"{what} need {blocks} KV blocks of {self.kv_blocks}{beside}")
+        return blocks
+
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
