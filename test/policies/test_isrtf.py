@@ -42,6 +42,11 @@ def test_a_window_of_50_tokens_is_run_to_its_end(written, stays):
     assert choose(0.0, some, state(1)).run == (("p1",) if stays else ("p2",))
 
 
+def test_one_that_lost_its_blocks_in_a_window_ends_it_all_the_same():
+    assert in_window(job(1, 400.0, 30, running=True, kv_tokens=0))
+    assert not in_window(job(1, 400.0, 0, running=True, kv_tokens=0))
+
+
 def test_one_that_does_not_run_has_no_window():
     assert not in_window(job(1, 400.0, 30))
     assert choose(0.0, [job(1, 400.0, 30), job(2, 3.0)], state(1)).run == ("p2",)

@@ -193,6 +193,14 @@ def test_work_ahead_waits_while_anybody_is_to_be_served():
     assert choose(0.0, [ahead, fresh], state(latency=FREE)).run == ("p2",)
 
 
+def test_nobody_in_the_run_set_gives_its_blocks_to_another_one_in_it():
+    """Both want 10 tokens more, and both hold 200."""
+    some = [exactly(n, 10, due=-1.0, kv_tokens=200, running=True) for n in (1, 2)]
+    assert choose(0.0, some, state(2, free=20, latency=FREE)).run == ("p1", "p2")
+    decision = choose(0.0, some, state(2, free=19, latency=FREE))
+    assert (decision.run, decision.hold) == (("p1",), ("p2",))
+
+
 # What holds for any views.
 
 
