@@ -1,1 +1,1 @@
-"""Language model engines behind one protocol: see ``base.py``."""
+"""Language model engines behind one protocol (``protocols/engine.py``); ``factory`` builds them."""

@@ -1,1 +1,1 @@
-"""How long steps, segments, plans and skills take: one place for what is learned. Pure."""
+"""How long engine steps, segments, plans and skills take: models and what is learned. Pure."""

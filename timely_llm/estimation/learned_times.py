@@ -43,11 +43,11 @@ class RobotTimes:
         self.kind, self.skills, self._known = kind, skills, known
 
     def estimate(self, call: SkillCall) -> Estimate:
-        """Of a whole call."""
+        """How long a whole call takes."""
         return self.left(call, 0.0)
 
     def left(self, call: SkillCall, elapsed: float) -> Estimate:
-        """What ``call`` takes on that is not over after ``elapsed`` s."""
+        """How much longer ``call`` takes, having lasted ``elapsed`` s."""
         own = self._own(call)
         expected = self.expected(call)
         if own is None:

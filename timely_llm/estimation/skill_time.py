@@ -33,7 +33,7 @@ _FENCE = 3.0  # median deviations; beyond them an execution counts for the mean 
 
 
 class Estimate(NamedTuple):
-    """A time in s: its mean, and what it lasts at the least, short of a small risk."""
+    """A time in s: its mean, and a low quantile, below which it hardly ever ends."""
 
     mean: float
     low: float
@@ -64,10 +64,10 @@ class SkillTimes:
 
     Durations are ``line(expected) * exp(level of the robot) * ratio``. The line is the median ratio
     of measured to expected; where short and long arguments were used and it fits clearly better, a
-    resistant line (Tukey) through the medians of both, so that a wrong constant is told from a
-    wrong speed. The ratios are those of the last ``WINDOW`` executions around it, beside which the
-    time model's own spread counts as ``PRIOR`` of them. All of it is medians and ranks: executions
-    that went wrong move it little, and their order does not count.
+    resistant line (Tukey) through the medians of both, which tells a wrong constant from a wrong
+    speed. The ratios are those of the last ``WINDOW`` executions around it, with the time model's
+    own spread counted as ``PRIOR`` of them. All of it is medians and ranks: executions that went
+    wrong move it little, and their order does not count.
     """
 
     def __init__(self, duration: Duration, quantile: float = QUANTILE) -> None:
@@ -100,7 +100,7 @@ class SkillTimes:
         return self._constant + self._slope * expected
 
     def left(self, expected: float, level: float, elapsed: float = 0.0) -> Estimate:
-        """What a call takes on that is not over after ``elapsed`` s; 0 where none took as long."""
+        """How much longer a call takes that has lasted ``elapsed`` s; 0 where none took as long."""
         scale = self.line(expected) * math.exp(level)
         first = bisect_right(self._ratios, elapsed / scale) if elapsed > 0.0 else 0
         if first == len(self._ratios):
@@ -149,7 +149,7 @@ class SkillTimes:
 
 
 class RobotSkill:
-    """One robot's own executions of a skill, in front of those of its kind."""
+    """One robot's own executions of a skill, compared with those of its kind."""
 
     def __init__(self, robot: str, kind: SkillTimes) -> None:
         self.robot, self._kind = robot, kind

@@ -123,7 +123,7 @@ class LatencyEstimate:
 
     def __init__(self, prior: Latency) -> None:
         self._prior = prior
-        # g, c_b, c_kv, then prefill: c alone, c beside decoding, b, a.
+        # g, c_b, c_kv, then prefill: c alone, c with decoding, b, a.
         self._start = [1.0, 0.0, _context_term(prior), *_prefill_terms(prior)]
         self._terms = list(self._start)
         self._groups: dict[tuple[int, int, int], _Group] = {}
@@ -292,7 +292,7 @@ def _context_term(prior: Latency) -> float:
 
 
 def _prefill_terms(prior: Latency) -> tuple[float, float, float, float]:
-    """The prior's prefill: constants alone and beside decoding, linear and square term."""
+    """The prior's prefill: constants alone and with decoding, linear and square term."""
     (a, b, c), (ta, tb, tc) = _PROBES, [prior(0, tokens, 0) for tokens in _PROBES]
     first, second = (tb - ta) / (b - a), (tc - tb) / (c - b)
     square = max(0.0, (second - first) / (c - a))
