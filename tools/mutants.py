@@ -176,8 +176,9 @@ def room_of(file: str) -> str:
 def stages(tree: Path, file: str, rooms: int) -> list[list[str]]:
     """pytest's arguments for the tests of a module, of its room, and of so many rooms above."""
     room = room_of(file)
-    own = tree.glob(f"test/{room}/test_{Path(file).stem}*.py")
-    mirrored = sorted(str(path.relative_to(tree)) for path in own)
+    names = (f"test_{Path(file).stem}*.py", "test_*_runs.py")  # whole runs notice much
+    found = [path for name in names for path in sorted(tree.glob(f"test/{room}/{name}"))]
+    mirrored = list(dict.fromkeys(str(path.relative_to(tree)) for path in found))
     above = [f"test/{name}" for name in TESTS[TESTS.index(room) + 1 :][:rooms]]
     others = [f"test/{room}", *(f"--ignore={name}" for name in mirrored)]
     return [group for group in (mirrored, others, above) if group]

@@ -16,7 +16,6 @@ PURE = ("timely_llm/simulation", "timely_llm/core", "robot_adapters/executor",
 
 #: Modules without a test file of their own, and why.
 NO_FILE = {
-    "timely_llm/core/config.py": "values",
     "timely_llm/core/events.py": "values",
     "timely_llm/core/state.py": "what goals, reports and the loop do to it is in their files",
     "timely_llm/policies/base.py": "values",
