@@ -32,8 +32,9 @@ def test_what_was_measured_is_kept_for_people(tmp_path):
 
 def test_no_file_is_written_that_cannot_be_read(tmp_path):
     loaded = profile.load_profile(write(tmp_path))
-    assert (loaded.backend, loaded.max_batch, loaded.max_model_len) == ("vllm-cpu", 16, 4096)
-    assert loaded.grammar == "tello"
+    engine = loaded.engine
+    assert (engine.backend, engine.max_batch, engine.max_model_len) == ("vllm-cpu", 16, 4096)
+    assert engine.grammar == "tello"
 
 
 def test_the_simulated_engine_takes_what_the_planner_s_loop_takes(tmp_path):

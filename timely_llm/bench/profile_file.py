@@ -18,7 +18,7 @@ import hashlib
 import json
 import os.path
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from timely_llm.validation.reader import (
     Entry,
     Fault,
     decoded,
+    described_by,
     items,
     number,
     parse_yaml,
@@ -51,7 +52,11 @@ _TERMS = {
     "per_prefill_token_us": ("per_prefill_token", 1e-6),
     "per_prefill_square_ns": ("per_prefill_square", 1e-9),
 }
-_SIZES = ("max_batch", "kv_tokens", "block_size", "max_model_len", "prefill_chunk")
+
+
+_Text = Annotated[str, text(least=0)]
+_Short = Annotated[str, text(200, 0)]
+_Size = Annotated[int, whole(1, 10**12)]
 
 
 class ProfileMismatch(ValueError):
@@ -74,21 +79,36 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfiledModel(Entry):
+    """``config`` is the digest of the model's config.json, empty where it is no folder."""
+
+    name: Annotated[str, text()]
+    config: _Short
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledEngine(Entry):
+    """What ran the model, and its sizes in sequences and tokens."""
+
+    backend: Annotated[str, text()]
+    version: Any
+    grammar: _Short
+    arguments: Any
+    max_batch: _Size
+    kv_tokens: _Size
+    block_size: _Size
+    max_model_len: _Size
+    prefill_chunk: _Size
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile as read: ``model`` by name, ``config`` the digest of its config.json (empty where
-    it is no folder), the engine's sizes, its step times, and what the planner's loop makes of
-    them."""
+    """A profile as read from ``path``: the model, the engine, its step times, how well they fit
+    (``errors``, shares), and what the planner's loop makes of them."""
 
     path: str
-    model: str
-    config: str
-    backend: str
-    max_batch: int
-    kv_tokens: int
-    block_size: int
-    max_model_len: int
-    prefill_chunk: int
-    grammar: str
+    model: ProfiledModel
+    engine: ProfiledEngine
     latency: StepLatency
     errors: Mapping[str, float]
     loop: Loop
@@ -97,10 +117,11 @@ class Profile:
         """``ProfileMismatch`` unless this is a profile of ``model``, a folder or a name. Of two
         folders the config.json counts, which fixes how much is computed: weights may differ."""
         name, config = identify(model)
-        same = config == self.config if config and self.config else name == self.model
+        own = self.model
+        same = config == own.config if config and own.config else name == own.name
         if not same:
             raise ProfileMismatch(
-                f"profile {self.path} is of model {self.model!r} (config {self.config or 'unknown'}"
+                f"profile {self.path} is of model {own.name!r} (config {own.config or 'unknown'}"
                 f"), not of {name!r} (config {config or 'unknown'}): make one with "
                 f"timely-llm profile --model {model} --out FILE"
             )
@@ -112,9 +133,9 @@ class Profile:
         return EngineModel(
             name=Path(self.path).stem,
             latency=self.latency.in_loop(loop.mean_over_median, loop.step),
-            kv_tokens=self.kv_tokens,
-            block_size=self.block_size,
-            prefill_chunk=self.prefill_chunk,
+            kv_tokens=self.engine.kv_tokens,
+            block_size=self.engine.block_size,
+            prefill_chunk=self.engine.prefill_chunk,
             source=self.latency.source,
             decode_step=loop.decode_step,
             submit=loop.goal,
@@ -139,30 +160,6 @@ def load_profile(path: str | Path) -> Profile:
     return read_profile(decoded(path.read_bytes(), str(path)), str(path))
 
 
-_Text = Annotated[str, text(least=0)]
-_Short = Annotated[str, text(200, 0)]
-_Size = Annotated[int, whole(1, 10**12)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Model(Entry):
-    name: Annotated[str, text()]
-    config: _Short
-
-
-@dataclass(frozen=True, slots=True)
-class _Engine(Entry):
-    backend: Annotated[str, text()]
-    version: Any
-    grammar: _Short
-    arguments: Any
-    max_batch: _Size
-    kv_tokens: _Size
-    block_size: _Size
-    max_model_len: _Size
-    prefill_chunk: _Size
-
-
 @dataclass(frozen=True, slots=True)
 class _Latency(Entry):
     decode_ms: Annotated[tuple[Annotated[float, _MS], ...], items(1)]
@@ -173,10 +170,11 @@ class _Latency(Entry):
     per_prefill_token_us: Annotated[float, number(0, _LONGEST / 1e-6, "", 1e-6)]
     per_prefill_square_ns: Annotated[float, number(0, _LONGEST / 1e-9, "", 1e-9)]
 
-    def checked(self, context: object) -> _Latency:
+    def checked(self, context: object) -> StepLatency:
         if not any(self.decode_ms):
             raise Fault("has no time above 0", "decode_ms")
-        return self
+        terms = {field: getattr(self, key) for key, (field, _) in _TERMS.items()}
+        return StepLatency(self.decode_ms, **terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,22 +184,21 @@ class _Planner(Entry):
     step_ms: Annotated[float, _MS]
     goal_ms: Annotated[float, _MS]
 
-    @property
-    def loop(self) -> Loop:
+    def checked(self, context: object) -> Loop:
         return Loop(self.decode_step_ms, self.mean_over_median, self.step_ms, self.goal_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class _File(Entry):
     format: Annotated[float, number(0, 1e6)]
-    model: _Model
+    model: ProfiledModel
     machine: Mapping[str, _Text]
-    engine: _Engine
+    engine: ProfiledEngine
     measured: Mapping[str, _Text]
     errors: Mapping[str, Annotated[float, number(0, 1e6)]]
-    latency: _Latency
+    latency: Annotated[StepLatency, described_by(_Latency)]
     grid: Any
-    planner: _Planner | None = None
+    planner: Annotated[Loop | None, described_by(_Planner)] = None
 
     def checked(self, context: object) -> _File:
         if self.format != FORMAT:
@@ -215,19 +212,9 @@ def read_profile(content: str, source: str = "<profile>") -> Profile:
     """The profile in ``content``; ``source`` names it in errors."""
     file = parse_yaml(content, source).read(_File)
     measured = f"measured on {file.measured['date']} with {file.model.name}: profile {source}"
-    terms = {field: getattr(file.latency, key) for key, (field, _) in _TERMS.items()}
-    latency = StepLatency(file.latency.decode_ms, source=measured, **terms)
-    return Profile(
-        path=source,
-        model=file.model.name,
-        config=file.model.config,
-        backend=file.engine.backend,
-        grammar=file.engine.grammar,
-        latency=latency,
-        loop=file.planner.loop if file.planner else Loop(latency(1)),
-        errors=file.errors,
-        **{name: getattr(file.engine, name) for name in _SIZES},
-    )
+    latency = replace(file.latency, source=measured)
+    loop = file.planner or Loop(latency(1))
+    return Profile(source, file.model, file.engine, latency, file.errors, loop)
 
 
 def identify(model: str) -> tuple[str, str]:
@@ -322,15 +309,3 @@ def _grid_line(report: ShapeReport) -> dict[str, float]:
 
 def _round(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-__all__ = [
-    "Loop",
-    "Profile",
-    "ProfileMismatch",
-    "identify",
-    "load",
-    "load_profile",
-    "read_profile",
-    "write",
-]
