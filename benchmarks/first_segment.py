@@ -7,9 +7,9 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.domain import separate
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import bundled_model, running
+from benchmarks.robots import InstantRobots, separate
 from benchmarks.stats import difference, milliseconds, summary
 
 TARGET = 5e-3  # s
@@ -54,8 +54,6 @@ def _in_ms(interval):
 
 
 def _measure(model: str, rounds: int) -> dict[str, list[float]]:
-    from benchmarks.robots import InstantRobots
-
     robots = InstantRobots(1, KIND)
     order = ("A", "B", "A'", "B'")
     times: dict[str, list[float]] = {name: [] for name in order}
@@ -78,7 +76,7 @@ def _measure(model: str, rounds: int) -> dict[str, list[float]]:
     return times
 
 
-def _through_ros(robots, instruction: str) -> float:
+def _through_ros(robots: InstantRobots, instruction: str) -> float:
     """s from sending the goal until its first segment is at the robot."""
     arrivals: list[float] = []
     results: list[Any] = []

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import threading
 
-from benchmarks.domain import separate
 from benchmarks.figures import Figure, Report
 from benchmarks.generation import bundled_model
+from benchmarks.robots import separate
 from benchmarks.stats import difference, summary
 
 ROBOTS = 16
