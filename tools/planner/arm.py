@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planner import phrases, words
 from tools.planner.draw import Draw, Pair, finish, random_scene
-from tools.planner.tasks import found_then
+from tools.planner.tasks import FAILURES, found_then
 
 VERBS = [
     *words.VERBS,
@@ -118,18 +118,9 @@ def pick_if(draw: Draw) -> Pair:
                   random_scene(draw, (name,)))  # fmt: skip
 
 
-_FAILURES = (
-    "you provided me with plan {plan}, but i encountered a failure because {what}. "
-    "execution history: {done}",
-    "your plan was {plan}. it failed because {what}. execution history: {done}",
-    "plan {plan} failed: {what}. already executed: {done}",
-    "i was executing {plan} when {what}. execution history: {done}",
-)
-
-
 def replan(draw: Draw) -> Pair:
     """Something gets in the way of the arm: wait 3 s, then do what is left."""
-    frame = draw.pick((_FAILURES[0], *_FAILURES))
+    frame = draw.pick((FAILURES[0], *FAILURES))
     event = draw.pick(words.THREATS[draw.pick(("pass", "block", "approach"))])
     name = draw.thing(event)
     held, target = draw.thing(frame), draw.thing(frame)

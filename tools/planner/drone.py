@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.planner import phrases, words
 from tools.planner.draw import Draw, Pair, finish, random_scene
-from tools.planner.tasks import found_then, place_words
+from tools.planner.tasks import FAILURES, found_then, place_words
 
 VERBS = [
     *words.VERBS,
@@ -164,11 +164,7 @@ def figure(draw: Draw) -> Pair:
 
 
 _FAILURES = (
-    "you provided me with plan {plan}, but i encountered a failure because {what}. "
-    "execution history: {done}",
-    "your plan was {plan}. it failed because {what}. execution history: {done}",
-    "plan {plan} failed: {what}. already executed: {done}",
-    "i was executing {plan} when {what}. execution history: {done}",
+    *FAILURES,
     "replan: {what}. plan: {plan}. done so far: {done}",
     "urgent! {what}. the plan was {plan}, i did {done}",
 )

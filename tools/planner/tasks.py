@@ -215,3 +215,13 @@ def out_of_limits(draw: Draw, makers: tuple[Callable[[Draw], Step], ...]) -> Pai
     """A number beyond the skill's limits: the answer names them."""
     text, reason = draw.pick(makers)(draw)
     return finish(draw, "out of limits", text, f"l('{reason}');->False", random_scene(draw))
+
+
+# How a person, or the planner of a robot, tells of a plan that failed.
+FAILURES = (
+    "you provided me with plan {plan}, but i encountered a failure because {what}. "
+    "execution history: {done}",
+    "your plan was {plan}. it failed because {what}. execution history: {done}",
+    "plan {plan} failed: {what}. already executed: {done}",
+    "i was executing {plan} when {what}. execution history: {done}",
+)
