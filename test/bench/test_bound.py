@@ -15,13 +15,14 @@ from timely_llm.bench.engine_costs import EngineCosts, Work, first_tokens, works
 from timely_llm.bench.exact import TooLarge, exact
 from timely_llm.estimation import presets as engine_presets
 from timely_llm.estimation.step_time import StepLatency
-from timely_llm.language.segmenter import TextKind
+from timely_llm.language.skills import Reading
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.simulation.loop import Setting, simulate
 from timely_llm.simulation.trace import Arrival, Task, Trace
 from timely_llm.simulation.workloads import published as workloads
 from timely_llm.simulation.workloads.tasks import published, skill_sets
 from timely_llm.simulation.workloads.text_tasks import TEXT_KINDS
+from timely_llm.simulation.workloads.text_tasks import reader as reader_kind
 
 URGENT, NORMAL = PRESETS[Urgency.URGENT], PRESETS[Urgency.NORMAL]
 KINDS = {**TEXT_KINDS, **skill_sets()}
@@ -218,7 +219,7 @@ def test_first_segments_of_published_tasks_and_texts():
     words = ("One", " two", ".", " Three", " four", ".")
     reader = Task("story", "reader", "", words, NORMAL, Urgency.NORMAL, "", 0, 30)
     assert first_tokens(reader, TEXT_KINDS["reader"]) == 4
-    assert first_tokens(reader, TextKind("text", "whole", 0.0)) == 6
+    assert first_tokens(reader, reader_kind("text", Reading("whole", 0.0))) == 6
     (work,) = works_of([Arrival(2.0, "robot", reader)], KINDS)
     assert (work.at, work.prompt, work.decodes, work.cached) == (2.0, 30, 3, 0)
 

@@ -12,7 +12,6 @@ import numpy as np
 from timely_llm.bench.bound_program import CUT, Setup, relaxed
 from timely_llm.bench.engine_costs import EngineCosts, Work, works_of
 from timely_llm.estimation.step_time import Latency
-from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.simulation.trace import Trace
 
@@ -31,7 +30,7 @@ def upper_bound(
     latency: Latency,
     max_batch: int,
     *,
-    kinds: Mapping[str, SkillSet | TextKind],
+    kinds: Mapping[str, SkillSet],
     network: float = 0.008,
     cut: float = CUT,
     block_size: int | None = None,

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from timely_llm.estimation.step_time import Latency
-from timely_llm.language.segmenter import TextKind, make_segmenter
+from timely_llm.language.segmenter import make_segmenter
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.utility import TimeUtility
 from timely_llm.simulation.trace import Arrival, Task
@@ -118,7 +118,7 @@ def _slope(left: tuple[int, float], right: tuple[int, float]) -> float:
     return (right[1] - left[1]) / (right[0] - left[0])
 
 
-def first_tokens(task: Task, kind: SkillSet | TextKind) -> int:
+def first_tokens(task: Task, kind: SkillSet) -> int:
     """Tokens of the answer up to the one that completes its first segment.
 
     Where that is the whole answer, the end token may come on top; it is left out here.
@@ -132,7 +132,7 @@ def first_tokens(task: Task, kind: SkillSet | TextKind) -> int:
 
 def works_of(
     arrivals: Sequence[Arrival],
-    kinds: Mapping[str, SkillSet | TextKind],
+    kinds: Mapping[str, SkillSet],
     block_size: int | None = None,
 ) -> list[Work]:
     """The first segments of ``arrivals``; ``kinds`` says what a segment is for each kind.

@@ -15,7 +15,6 @@ from timely_llm.bench.config import Conditions, engine_of, trace_of
 from timely_llm.bench.engine_costs import EngineCosts, works_of
 from timely_llm.bench.exact import MAX_GOALS, TooLarge, exact
 from timely_llm.bench.simulated import stretched
-from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.simulation.trace import Arrival, Trace
 from timely_llm.simulation.workloads.tasks import skill_sets
@@ -78,6 +77,6 @@ def bursts(trace: Trace, load: float) -> list[tuple[Arrival, ...]]:
     return [tuple(burst) for burst in found]
 
 
-def kinds() -> Mapping[str, SkillSet | TextKind]:
+def kinds() -> Mapping[str, SkillSet]:
     """All kinds of goals, by name."""
     return {**TEXT_KINDS, **skill_sets()}

@@ -162,7 +162,7 @@ class Fleet:
         lengths = self._lengths.setdefault(kind, SegmentLength())
         robot = Robot(session=self._sessions(), lengths=lengths, skills=skills, **fields)
         self.robots[robot.robot_id] = robot
-        if self.times is not None and isinstance(robot.skills, SkillSet):  # not a text's reader
+        if self.times is not None and robot.skills.reading is None:
             robot.times = self.times.robot(robot.robot_id, robot.skills)
         return robot
 

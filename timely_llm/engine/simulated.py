@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from timely_llm.engine.config import Script
 from timely_llm.engine.simulated_cache import Kept, KvCache
-from timely_llm.estimation.step_time import StepLatency
+from timely_llm.estimation.step_time import StepTimes
 from timely_llm.protocols.engine import (
     DuplicateRequest,
     EngineInfo,
@@ -94,7 +94,7 @@ class SimulatedEngine:
     def __init__(
         self,
         script: Script,
-        latency: StepLatency,
+        latency: StepTimes,
         *,
         max_batch: int = 8,
         kv_blocks: int = 4096,
@@ -221,14 +221,14 @@ class SimulatedEngine:
         """Up to ``steps`` steps of ``run`` together, as ``step`` would take them one by one, the
         last one being the first that ends at ``until`` or later (s).
 
-        None are taken unless all of ``run`` decode and go on behind them, and no more than leave
+        None are taken unless all of ``run`` decode and go on after them, and no more than leave
         ``kv_floor`` KV tokens free.
         """
-        lives = [self._live.get(name) for name in run]
-        if not lives or len(lives) > self.info.max_batch or self._lag:
+        lives = [self._live[name] for name in run if name in self._live]
+        if not lives or len(lives) < len(run) or len(lives) > self.info.max_batch or self._lag:
             return Forwarded()
         for live in lives:
-            if live is None or not live.room or not live.decodes:
+            if not live.room or not live.decodes:
                 return Forwarded()
             steps = min(steps, self._before_end(live))
         floor = -(-kv_floor // self.info.block_size)

@@ -10,11 +10,20 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 Latency = Callable[[int, int, int], float]
 """(decoding sequences, prompt tokens in the same step, KV tokens of the sequences) -> s of a
 step."""
+
+
+class StepTimes(Protocol):
+    """A ``Latency`` that says where its times are from."""
+
+    @property
+    def source(self) -> str: ...
+
+    def __call__(self, batch: int, prefill_tokens: int = 0, kv_tokens: int = 0) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)

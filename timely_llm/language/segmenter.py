@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from timely_llm.language.parser import Call, Parser
-from timely_llm.language.skills import SkillSet
+from timely_llm.language.skills import Reading, SkillSet
 from timely_llm.protocols.messages import SkillCall
 from timely_llm.validation.names import did_you_mean
 
 MAX_NAME = 32  # characters of a skill's name
-READING_SPEED = 300.0  # words a minute (TimelyLLM, section 7.4.2)
 _MARK = re.compile(r"""['"()]""")
 _MARK_OR_END = re.compile(r"""['"();}]""")
 _WORD_END = re.compile(r"\w+\Z", re.ASCII)
@@ -233,23 +231,6 @@ class Segmenter(Protocol):
         empty. ``PlanError`` at the first one that is not sound."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextKind:
-    """A reader of plain text, in place of a robot with skills.
-
-    ``segments`` is the rule: sentence, paragraph, or whole for an answer in one piece. Reading
-    takes ``words_per_minute``; 0: no time.
-    """
-
-    kind: str
-    segments: str = "sentence"
-    words_per_minute: float = READING_SPEED
-
-    def reading_time(self, text: str) -> float:
-        """In s, from the number of words."""
-        return len(text.split()) * 60 / self.words_per_minute if self.words_per_minute else 0.0
-
-
 class PlanSegmenter:
     """A plan for a robot with ``skills``: every segment ends after a timed call."""
 
@@ -271,22 +252,22 @@ class PlanSegmenter:
 
 
 class TextSegmenter:
-    """Plain text by its kind's rule: each segment is one call, to read it. Every text is sound."""
+    """Plain text by its reader's rule: each segment is one call, to read it. All text is sound."""
 
-    def __init__(self, kind: TextKind) -> None:
-        self._kind = kind
-        self._detector = text_detector(kind.segments)
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._detector = text_detector(reading.segments)
 
     def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
         for piece, ends in self._detector.pieces(text, last):
-            call = SkillCall("read", expected_duration=self._kind.reading_time(piece))
+            call = SkillCall("read", expected_duration=self._reading.duration(piece))
             yield CheckedSegment(piece, (call,), ends)
 
 
-def make_segmenter(kind: SkillSet | TextKind) -> Segmenter:
+def make_segmenter(kind: SkillSet) -> Segmenter:
     """A new segmenter for an answer to a robot or reader of this kind."""
-    return TextSegmenter(kind) if isinstance(kind, TextKind) else PlanSegmenter(kind)
+    return TextSegmenter(kind.reading) if kind.reading else PlanSegmenter(kind)
 
 
-MakeSegmenter = Callable[[SkillSet | TextKind, str], Segmenter]
+MakeSegmenter = Callable[[SkillSet, str], Segmenter]
 """Makes the segmenter of a plan, from its robot's kind and its id."""

@@ -224,11 +224,25 @@ class Bounds(Entry):
     geofence: Annotated[tuple[tuple[float, float], ...] | None, described_by(_Geofence)] = None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a reader takes plain text. ``segments`` is the rule: sentence, paragraph, or whole for an
+    answer in one piece. It reads ``words_per_minute`` (TimelyLLM, section 7.4.2); 0: in no time."""
+
+    segments: str = "sentence"
+    words_per_minute: float = 300.0
+
+    def duration(self, text: str) -> float:
+        """In s, from the number of words."""
+        return len(text.split()) * 60 / self.words_per_minute if self.words_per_minute else 0.0
+
+
 @dataclass(frozen=True)
 class SkillSet:
     """The skills of a robot kind, as one YAML text describes them.
 
-    ``text`` is that YAML, as it travels in ``RegisterRobot``. Skills are found by both names.
+    ``text`` is that YAML, as it travels in ``RegisterRobot``. A kind with ``reading`` reads plain
+    text in place of plans, and has no skills. Skills are found by both names.
     """
 
     kind: str
@@ -236,6 +250,7 @@ class SkillSet:
     skills: tuple[Skill, ...]
     bounds: Bounds = Bounds()
     text: str = field(default="", repr=False)
+    reading: Reading | None = None
     _index: Mapping[str, Skill] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

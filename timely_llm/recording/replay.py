@@ -84,10 +84,13 @@ def setting_of(
 
 def what_happened(recorded: RecordedTrace) -> tuple[Outcome, ...]:
     """The outcomes of the goals of the trace as they were recorded."""
-    return tuple(
-        outcome(arrival, known.goal.result, known.goal.begun - recorded.origin, known.goal.code)
-        for known, arrival in zip(recorded.known, recorded.trace.arrivals, strict=True)
-    )
+    found = []
+    for known, arrival in zip(recorded.known, recorded.trace.arrivals, strict=True):
+        goal = known.goal
+        assert goal.result is not None  # a goal that did not end is not replayed
+        started = goal.begun - recorded.origin
+        found.append(outcome(arrival, goal.result, started, goal.code))
+    return tuple(found)
 
 
 def outcome(
@@ -190,7 +193,7 @@ def _driver(
     def show_time(now: float) -> None:
         steps.now = recorded.origin + now
 
-    engine = replace(setting.engine, latency=steps, submit=costs.submit)
+    engine = replace(setting.engine, submit=costs.submit)
     return SimulatedDriver(
         recorded.trace.arrivals,
         kinds_of(recorded.trace.arrivals, setting),
@@ -198,5 +201,6 @@ def _driver(
         replace(setting, engine=engine, together=False),
         network=float(parameters.get("network", setting.network)),
         prior=pace or steps.typical,
+        latency=steps,
         on_turn=show_time,
     )

@@ -7,9 +7,10 @@ replay makes its steps longer by the same factor.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from timely_llm.estimation.step_time import Latency, StepTimes
 from timely_llm.recording.goals import Goal
 from timely_llm.recording.spans import overlap
 
@@ -18,8 +19,6 @@ _LEAST, _MOST = 0.5, 20.0  # times the typical one; beyond it something else wen
 _SAME = 0.003  # s between two ends of one step, as far as they are known
 _NOISE = 0.1  # of a factor: what a segment of a few steps cannot resolve
 _LONGEST = 10.0  # s of the writing of one segment
-
-Latency = Callable[[int, int, int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +54,11 @@ class AtItsTime:
     decodes, as a share of its time alone."""
 
     def __init__(
-        self, typical: Latency, decoding: Speed, prompts: Speed, beside: float = 1.0
+        self, typical: StepTimes, decoding: Speed, prompts: Speed, beside: float = 1.0
     ) -> None:
         self.typical, self._decoding, self._prompts = typical, decoding, prompts
         self._beside = beside
-        self.source = getattr(typical, "source", "")
+        self.source = typical.source
         self.now = 0.0
 
     def __call__(self, batch: int, prefill_tokens: int = 0, kv_tokens: int = 0) -> float:
@@ -72,7 +71,7 @@ class AtItsTime:
         return time
 
 
-def at_its_time(goals: Sequence[Goal], typical: Latency, beside: float) -> AtItsTime:
+def at_its_time(goals: Sequence[Goal], typical: StepTimes, beside: float) -> AtItsTime:
     """Measured segment by segment, each against the typical time of the steps that it took; and
     prompt by prompt."""
     decoding = [s for goal in goals for s in _stretches(goal, goals, typical, beside)]

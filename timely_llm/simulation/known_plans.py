@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from timely_llm.language import instructions as code
 from timely_llm.language.parser import Parser, PlanError
-from timely_llm.language.segmenter import CheckedSegment, TextKind, make_segmenter
+from timely_llm.language.segmenter import CheckedSegment, make_segmenter
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import Segment, SkillCall
 from timely_llm.simulation.trace import Task
@@ -86,14 +86,14 @@ class Playback:
         self.tokens_to_boundary -= tokens
 
 
-def read(task: Task, kind: SkillSet | TextKind) -> KnownPlan:
+def read(task: Task, kind: SkillSet) -> KnownPlan:
     """Cut and check the task's answer. ``ValueError`` that names the task if it is not sound."""
     if not task.tokens:
         raise ValueError(f"task {task.name!r} has no tokens")
     try:
         cuts = tuple(_cut(task.tokens, kind))
         segments = [cut.text for cuts_of_token in cuts for cut in cuts_of_token]
-        if isinstance(kind, TextKind):
+        if kind.reading:
             calls = [cut.calls[0] for cuts_of_token in cuts for cut in cuts_of_token]
             actions = tuple(Action(call, i, i, True, i) for i, call in enumerate(calls))
             return KnownPlan(cuts, actions, len(segments) - 1, len(calls))
@@ -102,7 +102,7 @@ def read(task: Task, kind: SkillSet | TextKind) -> KnownPlan:
         raise ValueError(f"task {task.name!r}: {error}") from error
 
 
-def _cut(tokens: Sequence[str], kind: SkillSet | TextKind) -> Iterator[tuple[CheckedSegment, ...]]:
+def _cut(tokens: Sequence[str], kind: SkillSet) -> Iterator[tuple[CheckedSegment, ...]]:
     segmenter = make_segmenter(kind)
     for i, token in enumerate(tokens, 1):
         yield tuple(segmenter.feed(token, i == len(tokens)))
@@ -145,7 +145,7 @@ def walk(
                 actions.append(Action(calls[index], segment, index, skill.timed, needs))
             case code.Return():
                 return actions, needs
-            case code.Skip(True, target):
+            case code.Skip(True, int(target)):
                 place = target
             case code.Repeat(count):
                 loops.append(count)

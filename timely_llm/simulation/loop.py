@@ -22,9 +22,10 @@ from timely_llm.core.request import Request
 from timely_llm.core.robots import Fleet
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.estimation.plan_length import Predictor
-from timely_llm.estimation.step_time import Latency
-from timely_llm.language.segmenter import Segmenter, TextKind
+from timely_llm.estimation.step_time import Latency, StepTimes
+from timely_llm.language.segmenter import Segmenter
 from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import EngineRequest
 from timely_llm.protocols.messages import (
     Execution,
@@ -44,7 +45,7 @@ from timely_llm.simulation.trace import Arrival, Task, Trace
 
 __all__ = ["Replay", "Run", "Setting", "UnknownKind", "noisy", "oracle", "simulate"]
 
-Kinds = dict[str, SkillSet | TextKind]
+Kinds = dict[str, SkillSet]
 NEVER = math.inf  # no report is lost, so silence means nothing
 
 
@@ -270,20 +271,18 @@ class KnownRobots:
         return tuple(expected.values())
 
 
-class _Prompts:
-    """Prompts stand for themselves: their lengths come from the trace."""
-
-    def system(self, skills: SkillSet | TextKind) -> str:
-        return skills.kind
-
-    def user(self, skills: SkillSet | TextKind, scene: str, instruction: str) -> str:
-        return instruction
+#: Prompts stand for themselves: their lengths come from the trace.
+PROMPTS = PromptTemplate(
+    "{% block system %}{{ skills.kind }}{% endblock %}"
+    "{% block user %}{{ instruction }}{% endblock %}"
+)
 
 
 class SimulatedDriver:
     """The planner on a simulated engine. ``known`` are the plans of the arrivals. Where the planner
     was set otherwise than the simulation goes, ``network`` (s) and ``prior`` say how it takes the
-    network and the engine's steps. ``on_turn`` is called with the time before each turn."""
+    network and the engine's steps. ``latency`` replaces the times of the setting's engine;
+    ``on_turn`` is called with the time before each turn."""
 
     def __init__(
         self,
@@ -295,6 +294,7 @@ class SimulatedDriver:
         *,
         network: float | None = None,
         prior: Latency | None = None,
+        latency: StepTimes | None = None,
         on_turn: Callable[[float], None] = lambda now: None,
     ) -> None:
         self._arrivals, self._kinds, self._known = arrivals, kinds, known
@@ -304,7 +304,7 @@ class SimulatedDriver:
         self._segmenting = 0.0  # s of ``plan_overhead`` that are still to be paid
         self._submitting = 0.0  # s of the engine's ``submit``, likewise
         tasks = {arrival.task for arrival in arrivals}
-        engine = self._engine(tasks)
+        engine = self._engine(tasks, latency or setting.engine.latency)
         self.planner = self._planner(
             engine,
             max(len(task.tokens) for task in tasks),
@@ -315,14 +315,14 @@ class SimulatedDriver:
         self._compute_fixed_prompts({task.kind: task.system_tokens for task in tasks})
         self._fast_forward = FastForward(self.planner, engine, self._playbacks)
 
-    def _engine(self, tasks: set[Task]) -> SimulatedEngine:
+    def _engine(self, tasks: set[Task], latency: StepTimes) -> SimulatedEngine:
         setting, model = self._setting, self._setting.engine
         longest = max(len(task.tokens) for task in tasks)
         whole = max(task.system_tokens + task.prompt_tokens for task in tasks) + longest
         system = {task.kind: task.system_tokens for task in tasks}
         return SimulatedEngine(
             self._script,
-            model.latency,
+            latency,
             max_batch=setting.max_batch,
             kv_blocks=max(1, (setting.kv_tokens or model.kv_tokens) // model.block_size),
             block_size=model.block_size,
@@ -347,7 +347,7 @@ class SimulatedDriver:
         return Planner(
             policies.get(setting.policy),
             engine,
-            _Prompts(),
+            PROMPTS,
             Fleet(self._kinds, itertools.count(1).__next__, times),
             replace(endless_patience(setting), max_tokens=max_tokens, network=network),
             prior,
@@ -370,7 +370,7 @@ class SimulatedDriver:
         self._submitting += self._setting.engine.submit
         return self._arrivals[int(request.id)].task.tokens
 
-    def _playback(self, kind: SkillSet | TextKind, plan_id: str) -> Segmenter:
+    def _playback(self, kind: SkillSet, plan_id: str) -> Segmenter:
         found = self._playbacks[plan_id] = Playback(self._known[int(plan_id)])
         return found
 
@@ -463,9 +463,7 @@ def endless_patience(setting: Setting) -> PlannerConfig:
     )
 
 
-def register(
-    planner: Planner, robot_id: str, kind: SkillSet | TextKind, system: str, grammar: str
-) -> int:
+def register(planner: Planner, robot_id: str, kind: SkillSet, system: str, grammar: str) -> int:
     """Make a robot known to the planner, as one that has reported already; its session."""
     robot = planner.state.fleet.add(
         robot_id=robot_id,

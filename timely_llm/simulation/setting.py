@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from timely_llm.estimation.learned_times import Times
 from timely_llm.estimation.plan_length import Noisy, Oracle, Predictor
 from timely_llm.estimation.presets import EngineModel
-from timely_llm.language.segmenter import TextKind
 from timely_llm.language.skills import SkillSet
 from timely_llm.protocols.messages import PlanEvent
 from timely_llm.simulation.outcomes import Outcome
@@ -81,7 +80,7 @@ class UnknownKind(ValueError):
     """A task for a kind of robot without a skill set."""
 
 
-def kind_of(task: Task, skills: Mapping[str, SkillSet]) -> SkillSet | TextKind:
+def kind_of(task: Task, skills: Mapping[str, SkillSet]) -> SkillSet:
     """Of the robot that ``task`` is for: in ``skills``, a text kind, or one of the package's own.
     ``UnknownKind`` names the task and the kinds that are known."""
     for kinds in (skills, TEXT_KINDS, skill_sets()):

@@ -11,15 +11,22 @@ import random
 from collections.abc import Mapping
 from functools import cache
 
-from timely_llm.language.segmenter import TextKind, make_segmenter
+from timely_llm.language.segmenter import make_segmenter
+from timely_llm.language.skills import Reading, SkillSet
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.simulation.trace import Task
 from timely_llm.simulation.workloads.tasks import pieces
 
-TEXT_KINDS: Mapping[str, TextKind] = {
-    "reader": TextKind("reader"),
-    "reader_paragraphs": TextKind("reader_paragraphs", "paragraph"),
-    "text": TextKind("text", "whole", 0.0),
+
+def reader(kind: str, reading: Reading) -> SkillSet:
+    """A kind of readers, in place of robots with skills."""
+    return SkillSet(kind, "reads answers", (), reading=reading)
+
+
+TEXT_KINDS: Mapping[str, SkillSet] = {
+    "reader": reader("reader", Reading()),
+    "reader_paragraphs": reader("reader_paragraphs", Reading("paragraph")),
+    "text": reader("text", Reading("whole", 0.0)),
 }
 """A reader takes time for each sentence or paragraph; a ``text`` is one segment and takes none."""
 
@@ -41,9 +48,10 @@ def filler(count: int) -> tuple[str, ...]:
 def reading_durations(task: Task) -> tuple[float, ...]:
     """How long a reader takes for each segment of the answer, s; nothing for the kind ``text``."""
     kind = TEXT_KINDS[task.kind]
-    if not kind.words_per_minute:
+    reading = kind.reading
+    if reading is None or not reading.words_per_minute:
         return ()
-    return tuple(kind.reading_time(cut.text) for cut in make_segmenter(kind).feed(task.plan, True))
+    return tuple(reading.duration(cut.text) for cut in make_segmenter(kind).feed(task.plan, True))
 
 
 def soft_deadline(time: float, value: float) -> TimeUtility:
