@@ -75,7 +75,7 @@ def test_a_console_of_a_command_takes_any_text(text, capsys):
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_the_name_of_a_workload_may_stand_beside_the_progress_bar(text):
+def test_the_name_of_a_workload_may_stand_next_to_the_progress_bar(text):
     with bench_runs._progress(Console(file=io.StringIO(), width=160)) as progress:
         assert isinstance(progress, Progress)
         progress.add_task(text)

@@ -1,4 +1,4 @@
-"""What a process of another virtual environment is told, and what not."""
+"""What the environment of a process of another virtual environment contains, and what not."""
 
 import sys
 
@@ -52,7 +52,7 @@ def test_paths_of_the_machine_stay(monkeypatch):
     assert (told["PATH"], told["PYTHONPATH"]) == (f"{THEIRS}/bin:/usr/bin", "/usr/lib")
 
 
-def test_an_interpreter_that_is_not_there_is_told_before_anything_starts(tmp_path):
+def test_a_missing_interpreter_is_named_before_anything_starts(tmp_path):
     robot = RobotSpec("arm", "indy7", "arm", python=str(tmp_path / "bin/python"))
     with ProcessGroup(tmp_path, {}) as children:
         with pytest.raises(FleetError, match="^arm: there is no interpreter .*make indy"):

@@ -1,4 +1,4 @@
-"""``timely-llm`` as people use it: beside a fleet, without one, and with wrong options.
+"""``timely-llm`` as people use it: with a fleet, without one, and with wrong options.
 
 The simulated engine stands in for a model; everything else is real.
 """
@@ -40,7 +40,7 @@ def test_plan_shows_its_segments_and_then_the_result(fleet: Client, run) -> None
     assert (facts["plan"], facts["segments"]) == ("d(0.2);d(0.2);", "3")
 
 
-def test_plan_is_planned_anew_on_demand(fleet: Client, run) -> None:
+def test_a_failed_plan_is_planned_again_on_demand(fleet: Client, run) -> None:
     command = run("plan", "drone_1", "too far as evaluated", "--on-failure", "replan")
     assert command.end() == 0
     assert ": d(0.2)\nsegment " in command.output() and "replans    1" in command.output()

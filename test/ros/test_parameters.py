@@ -15,7 +15,7 @@ def test_the_parameter_file_has_all_parameters_at_their_defaults() -> None:
 
 
 def test_every_parameter_is_explained() -> None:
-    """Each line with a value stands behind a comment, or behind another value of its group."""
+    """Each line with a value comes after a comment, or after another value of its group."""
     lines = share("config", "planner.yaml").read_text().splitlines()
     explained = False
     for line in lines[lines.index("  ros__parameters:") + 1 :]:

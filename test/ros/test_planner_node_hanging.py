@@ -64,7 +64,7 @@ def test_a_robot_that_hangs_in_mid_skill_and_goes_on_is_stopped(start, client: C
 def test_an_engine_that_breaks_ends_every_goal_and_the_node(
     start, client: Client, monkeypatch, way: str
 ) -> None:
-    """One goal is being written or executed, one waits behind it."""
+    """One goal is being written or executed, one waits after it."""
     monkeypatch.setenv("BREAK", way)
     planner = start("breaking_planner", engine_timeout=5.0, **SIMULATED, **QUICK)
     start("robot", robot_id="d1", **ROBOT)

@@ -32,7 +32,7 @@ def fleet(start, client: Client) -> Client:
     return client
 
 
-def test_a_failure_and_a_wish_are_planned_anew_and_nothing_moves_twice(fleet: Client) -> None:
+def test_a_failure_and_a_wish_are_planned_again_and_nothing_moves_twice(fleet: Client) -> None:
     replan = fleet.goal("d1", "too far as evaluated", on_failure=Plan.Goal.REPLAN)
     code, result = replan.result()
     assert (code, result.error_msg, result.replans) == (ErrorCode.NONE, "", 1)

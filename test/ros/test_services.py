@@ -5,6 +5,7 @@ from nodes import Client
 
 from timely_llm import srv
 from timely_llm.core import events as ev
+from timely_llm.protocols.messages import ErrorCode
 from timely_llm.ros.services import Services
 
 
@@ -41,3 +42,25 @@ def test_a_robot_that_leaves_and_one_that_comes_at_once(client: Client, resumed)
         with pytest.raises(StopIteration):
             (leaving, coming)[number].send(None)
     assert topics.calls == [("close", "r1"), ("open", "r1", 8)]
+
+
+def test_without_a_planner_a_request_is_refused_at_once(client: Client) -> None:
+    services = Services(client.node, lambda event: False, Topics(), "ab" * 16)
+    stopping = services._stop(srv.StopRobot.Request(robot_id="r1"), srv.StopRobot.Response())
+    with pytest.raises(StopIteration) as ended:
+        stopping.send(None)
+    response = ended.value.value
+    assert response.error_code == ErrorCode.PLANNER_INACTIVE
+    assert response.error_msg == "the planner is not configured"
+
+
+def test_a_registration_without_an_instance_never_reaches_the_planner(client: Client) -> None:
+    asked: list[ev.Event] = []
+    services = Services(client.node, asked.append, Topics(), "ab" * 16)
+    coming = services._register(
+        srv.RegisterRobot.Request(robot_id="r1"), srv.RegisterRobot.Response()
+    )
+    with pytest.raises(StopIteration) as ended:
+        coming.send(None)
+    assert ended.value.value.error_code == ErrorCode.INVALID_GOAL
+    assert asked == []
