@@ -56,5 +56,5 @@ def test_a_missing_interpreter_is_named_before_anything_starts(tmp_path):
     robot = RobotSpec("arm", "indy7", "arm", python=str(tmp_path / "bin/python"))
     with ProcessGroup(tmp_path, {}) as children:
         with pytest.raises(FleetError, match="^arm: there is no interpreter .*make indy"):
-            LocalFleet(Fleet("", (robot,)), children).start({})
+            LocalFleet(Fleet((robot,)), children).start({})
         assert children.children == []
