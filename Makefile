@@ -31,7 +31,7 @@ indy_done := .venv-indy/indy-done
 file_list := build/installed-files
 
 .PHONY: help setup build ready test indy test-indy sim-indy demo run bench results eval-planner \
-  lint typecheck mutants format lock clean FORCE
+  lint mutants format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
@@ -77,11 +77,8 @@ eval-planner: ready ## Scores the bundled model
 mutants: ready ## Changes the pure code at random: do its tests notice? ARGS='--seed 7 --count 50'
 	@$(run) python tools/mutants.py $(ARGS)
 
-lint: $(setup_done) ## Checks style and formatting
-	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
-
-typecheck: $(setup_done) ## Checks types
-	@.venv/bin/mypy
+lint: $(setup_done) ## Checks style, formatting and types
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
 
 format: $(setup_done) ## Formats the code
 	@.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
