@@ -40,6 +40,18 @@ def test_one_before_it_shares_its_steps_and_has_its_prompt_first():
     assert (response, ahead) == (pytest.approx(0.25), 1)
 
 
+def test_a_prompt_is_taken_to_be_computed_alone():
+    """No sequence decodes beside it, and none has context to read."""
+    asked = []
+
+    def latency(batch, prefill, kv):
+        asked.append((batch, prefill, kv))
+        return 0.1
+
+    expected_response([writing(NORMAL, uncached=100)], NORMAL, 5.0, latency, 4)
+    assert asked == [(0, 100, 0), (2, 0, 0)]
+
+
 def test_what_is_written_of_a_segment_is_not_written_again():
     """3 + 5 tokens, two in a step: 5 steps at least, as its own are 5; alone 8 steps."""
     some = [writing(NORMAL, written=2)]

@@ -17,7 +17,6 @@ PURE = ("timely_llm/simulation", "timely_llm/core", "robot_adapters/executor",
 #: Modules without a test file of their own, and why.
 NO_FILE = {
     "timely_llm/core/events.py": "values",
-    "timely_llm/core/state.py": "what goals, reports and the loop do to it is in their files",
     "timely_llm/policies/base.py": "values",
     "timely_llm/protocols/engine.py": "values and a protocol; test/engine holds engines to it",
     "timely_llm/protocols/messages.py": "values",
