@@ -75,7 +75,7 @@ def guarded(action: Callable[..., Any], *arguments: Any) -> str:
     return ""
 
 
-class Reports:
+class ReportWriter:
     """The messages of one robot in order. ``session`` is None until the robot is registered."""
 
     def __init__(self) -> None:
@@ -230,7 +230,7 @@ class RobotExecutor:
         self.closed = False  # the adapter is: nothing moves any more
         self._ask = ask
         self._delivery = Delivery()
-        self._reports = Reports()
+        self._reports = ReportWriter()
         self._planner = ""  # instance of the session's planner
         self._heard = 0.0  # s, when the planner was heard last
         self._plan: PlanRun | None = None

@@ -7,12 +7,15 @@ An arrow is an import, wherever it stands: at the top of a file, inside a functi
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from timely_llm.core.request import Request
 
 ROOT = Path(__file__).parents[2]
 
@@ -215,3 +218,26 @@ def test_an_arrow_is_seen_wherever_it_stands():
     assert [file_of(name) for name in imports(ast.parse(text))] == ["timely_llm/core/planner.py"]
     text = "def f():\n    from timely_llm.core import planner"
     assert [file_of(name) for name in imports(ast.parse(text))] == ["timely_llm/core/planner.py"]
+
+
+OWNERS = ("timely_llm/core/request.py", "timely_llm/core/state.py")
+
+
+@pytest.mark.parametrize("path", [p for p in files() if p.startswith("timely_llm/core/")])
+def test_only_its_owners_set_a_field_of_a_request(path):
+    """What happens to a request is written in one place: others call its transitions."""
+    fields = {field.name for field in dataclasses.fields(Request)}
+    targets = [
+        target
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    parts = [part for target in targets for part in ast.walk(target)]
+    found = [
+        ast.unparse(part)
+        for part in parts
+        if isinstance(part, ast.Attribute) and part.attr in fields
+        if ast.unparse(part.value) not in ("self", "probe")  # a Probe is no Request
+    ]
+    assert found == [] or path in OWNERS

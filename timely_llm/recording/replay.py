@@ -27,12 +27,10 @@ from timely_llm.recording.recorded_trace import RecordedTrace
 from timely_llm.recording.recording import Recording
 from timely_llm.recording.speed import at_its_time
 from timely_llm.simulation.loop import Replay, SimulatedDriver, end_of, kinds_of
-from timely_llm.simulation.outcomes import Outcome
+from timely_llm.simulation.outcomes import REFUSALS, Outcome
 from timely_llm.simulation.robots import SimRobot
 from timely_llm.simulation.setting import Run, Setting
 from timely_llm.simulation.trace import Arrival
-
-REFUSALS = (ErrorCode.OVERLOADED, ErrorCode.ROBOT_BUSY, ErrorCode.OUTRANKED)
 
 
 def replay(

@@ -72,14 +72,14 @@ class PlannerNode(LifecycleNode):
         self._times = TimesKeeper(Path(file).expanduser() if file else None, log.warning, log.error)
         self._links = RobotLinks(self, self._heard)
         self._plans = PlanServer(self, self._put)
-        self._requests = Services(self, self._put, self._links, new_instance())
+        self._planner_services = Services(self, self._put, self._links, new_instance())
         self._outbox = Outbox(
             self,
             executor,
             self._now,
             self._links,
             self._plans,
-            self._requests,
+            self._planner_services,
             self._times,
             self._fleet,
         )
@@ -125,7 +125,7 @@ class PlannerNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._put(ev.Activate())
-        self._requests.admit_robots()
+        self._planner_services.admit_robots()
         self._active = True
         self._publish_status()
         return TransitionCallbackReturn.SUCCESS
@@ -142,10 +142,10 @@ class PlannerNode(LifecycleNode):
             self._end_thread("the planner was shut down")
             self._leave_nothing_open()
             self._thread = None
-            for robot in self._requests.robots:
+            for robot in self._planner_services.robots:
                 self._links.close(robot.robot_id)
             self._outbox.show_robots(())
-            self._requests.instance = new_instance()
+            self._planner_services.instance = new_instance()
         return TransitionCallbackReturn.SUCCESS
 
     on_shutdown = on_cleanup
@@ -182,7 +182,7 @@ class PlannerNode(LifecycleNode):
             if self._hangs:
                 self._links.cancel(robot_id, plan_id)
             self._plans.end(PlanResult(plan_id, code, words))
-        self._requests.abandon(words)
+        self._planner_services.abandon(words)
         self._links.drain(_GOODBYE)
         times = self._thread.planner.state.fleet.times if self._thread is not None else None
         self._times.finish(times.learned() if times is not None and times.changes else None)
@@ -229,7 +229,7 @@ class PlannerNode(LifecycleNode):
         if self._thread is None or self._hangs:
             return
         info, policy = self._thread.planner.engine.info, self.parameters["policy"]
-        instance = self._requests.instance
+        instance = self._planner_services.instance
         status = planner_status(self._now(), instance, policy, info, self._thread.snapshot)
         self._status.publish(to_ros(status))
         if self._fleet is not None:
@@ -244,7 +244,7 @@ class PlannerNode(LifecycleNode):
                 self._active,
                 self._thread.planner.engine.info if self._thread is not None else None,
                 self._thread.snapshot if self._thread is not None else None,
-                self._requests.robots,
+                self._planner_services.robots,
                 self._times,
             )
         )

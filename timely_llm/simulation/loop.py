@@ -49,7 +49,7 @@ Kinds = dict[str, SkillSet]
 NEVER = math.inf  # no report is lost, so silence means nothing
 
 
-class Goals(Protocol):
+class GoalSource(Protocol):
     """What comes, and what is said of it in the end."""
 
     @property
@@ -73,7 +73,7 @@ class Goals(Protocol):
         was at the robot, in s."""
 
 
-class Robots(Protocol):
+class RobotModel(Protocol):
     """How robots take segments."""
 
     def deliver(self, robot: SimRobot, segment: Segment, now: float) -> Sequence[Execution]:
@@ -106,8 +106,8 @@ class Replay:
     def __init__(
         self,
         driver: Driver,
-        goals: Goals,
-        robots: Robots,
+        goals: GoalSource,
+        robots: RobotModel,
         *,
         cut_at: float,
         network: float,

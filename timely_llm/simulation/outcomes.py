@@ -13,7 +13,7 @@ from timely_llm.protocols.messages import ErrorCode, PlanResult
 from timely_llm.protocols.utility import Urgency
 from timely_llm.simulation.trace import Arrival
 
-_REFUSALS = (ErrorCode.OVERLOADED, ErrorCode.ROBOT_BUSY, ErrorCode.OUTRANKED)
+REFUSALS = (ErrorCode.OVERLOADED, ErrorCode.ROBOT_BUSY, ErrorCode.OUTRANKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def outcome_of(
         execution_s=executed,
         completed_at=started + waited + executed if ended else None,
         utility=utility,
-        refused=code in _REFUSALS,
+        refused=code in REFUSALS,
         error_code=code,
         first_token_s=first,
         tpot_s=tpot,
