@@ -7,7 +7,7 @@ import pytest
 from fleet_sim import FleetSim
 
 from timely_llm.core.config import PlannerConfig
-from timely_llm.core.overload import expected_response
+from timely_llm.core.overload import expected_response, reason_to_refuse
 from timely_llm.estimation import presets as engine_presets
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.protocols.messages import ErrorCode
@@ -50,6 +50,18 @@ def test_a_prompt_is_taken_to_be_computed_alone():
 
     expected_response([writing(NORMAL, uncached=100)], NORMAL, 5.0, latency, 4)
     assert asked == [(0, 100, 0), (2, 0, 0)]
+
+
+@pytest.mark.parametrize(("network", "refused"), [(0.0, False), (0.5, True)])
+def test_the_way_to_the_robot_counts(network, refused):
+    """0.4 s until a first segment of 20 tokens is written; worth nothing after 0.8 s."""
+    utility = TimeUtility(0.2, -1.0, 0.6)
+    assert utility.cutoff == pytest.approx(0.8)
+    plan, robot = (
+        SimpleNamespace(utility=utility),
+        SimpleNamespace(lengths=SimpleNamespace(mean=20.0)),
+    )
+    assert bool(reason_to_refuse([], plan, robot, LATENCY, 4, network)) is refused
 
 
 def test_what_is_written_of_a_segment_is_not_written_again():

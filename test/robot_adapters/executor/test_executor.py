@@ -7,6 +7,7 @@ from executor_rig import CANCEL, REPLACE, RUN, STOP, A, B, Desk, State
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robot_adapters.executor.executor import ReportWriter
 from timely_llm.protocols.messages import NO_PLAN
 
 
@@ -261,3 +262,12 @@ def test_whatever_comes_no_motion_is_done_twice_or_while_stopped(inputs: list) -
             open_plans.pop(key, None)
     starts = sum(" start " in line for line in desk.robot.log)
     assert starts == sum(r.state is State.STARTED for r in desk.reports)
+
+
+def test_a_robot_without_a_session_says_0():
+    reports = ReportWriter()
+    reports.add(State.IDLE, 1.0, NO_PLAN)
+    reports.session = 7
+    reports.add(State.IDLE, 2.0, NO_PLAN)
+    assert [(report.session, report.sequence) for report in reports.flush()] == [(0, 0), (7, 1)]
+    assert reports.flush() == []

@@ -200,6 +200,15 @@ def test_a_fault_in_later_text_stops_the_plan_there():
     assert interpreter.held_duration() == 0
 
 
+def test_of_two_faults_the_first_is_told():
+    interpreter = Interpreter(TELLO)
+    interpreter.feed("fly(1);", 0)
+    first = interpreter.advance()
+    assert first == Fault("plan, character 0: 'fly' is not a skill of tello", 0)
+    interpreter.feed("swim(1);", 1)
+    assert interpreter.advance() == first
+
+
 def test_loop_passes_and_calls_are_steps():
     few = replace(TELLO, bounds=replace(TELLO.bounds, max_steps=6))
     assert run("3{tp()}", few) == ["tp()"] * 3 + [Returned()]
