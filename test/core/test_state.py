@@ -12,14 +12,17 @@ from sim_parts import PROMPTS, tokens_of, walker
 
 from timely_llm.core import events as ev
 from timely_llm.core.config import PlannerConfig
+from timely_llm.core.probes import Probes
+from timely_llm.core.replans import as_written
 from timely_llm.core.request import Request, State
 from timely_llm.core.robots import Fleet, Robot
-from timely_llm.core.state import PlannerState
+from timely_llm.core.state import Counts, PlannerState
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.estimation.step_time import StepLatency
+from timely_llm.policies import Decision
 from timely_llm.prompts.history import Attempt
 from timely_llm.prompts.template import PromptTemplate
-from timely_llm.protocols.engine import StepResult
+from timely_llm.protocols.engine import EngineRequest, Output, StepResult
 from timely_llm.protocols.messages import (
     NO_PLAN,
     ErrorCode,
@@ -323,3 +326,45 @@ def test_commands_without_text_belong_to_no_index(bench):
     (command,) = bench.state.drain()
     segment = command.segment
     assert (segment.session, segment.index, segment.text, segment.stamp) == (7, 0, "", 1.5)
+
+
+def test_a_start_says_how_much_of_the_prompt_was_cached(bench):
+    request = bench.assigned()
+    request.uncached = 3
+    bench.state.run(request, 1.0)
+    started = next(c.event for c in bench.state.drain() if isinstance(c, ev.EmitEvent))
+    assert started.cached_tokens == request.prompt_tokens - 3
+
+
+def test_without_robots_and_requests_there_is_nothing_to_count():
+    assert Counts() == Counts(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def test_whole_blocks_of_a_fixed_prompt_are_shared_but_for_its_last_token(bench):
+    """Blocks of 4: of 9 tokens 8, of 8 only 4, for one token at least is computed by each plan."""
+    for tokens, shared in ((9, 8), (8, 4), (1, 0)):
+        key = f"pin-{tokens}"
+        bench.state.prefixes.add(EngineRequest(key, 1, "x" * tokens, None))
+        bench.state.prefixes.settle(key, True)
+        assert bench.state.prefixes.cached(key) == shared
+
+
+def test_a_call_without_evaluated_values_is_told_as_written(bench):
+    assert as_written(SkillCall("go", ("2",)), bench.robot.skills) == "go(2)"
+    assert as_written(SkillCall("say", ("_1",), ("hi",)), bench.robot.skills) == "say('hi')"
+
+
+def test_questions_bring_their_own_prompt_tokens(bench):
+    bench.state.prompts = PromptTemplate(
+        PROMPTS + "{% block probe %}{{ scene }}{{ instruction }}{% endblock %}"
+    )
+    probes = Probes(bench.state)
+    probes.ask(ev.AskProbe(1, "r1", 7, "what?"), 1.0)
+    (name,) = probes
+    tokens = len("walker") + len("what?")
+    decision = Decision(run=("p1",), prefill_budget=5)
+    asked = probes.before(decision)
+    assert (asked.run, asked.prefill_budget) == ((name, "p1"), 5 + tokens)
+    assert probes.before(Decision(run=("p1",))).prefill_budget is None
+    probes.wrote(name, Output("a", 1))
+    assert probes.before(decision).prefill_budget == 5

@@ -96,6 +96,11 @@ def test_blocks_are_held_even_if_the_fixed_prompt_was_computed_meanwhile():
     assert show(State.WAITING, uncached=130).kv_tokens == 0
 
 
+def test_a_prediction_of_nothing_is_a_prediction():
+    assert show(State.RUNNING, begun=True, predicted=0.0).predicted == 1.0
+    assert show(State.RUNNING, begun=True, predicted=-1.0).predicted == -1.0
+
+
 # ---- views that are kept ------------------------------------------------------------------------
 
 
