@@ -14,7 +14,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from nodes import Client
 
 from timely_llm.msg import Execution as ExecutionMessage
-from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState
+from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState, PlanEventType
 from timely_llm.ros.conversions import to_ros, uuid_from_ros
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
@@ -139,6 +139,20 @@ def test_a_planner_interrupted_in_mid_plan_ends_every_goal(start, planner, clien
         lambda: any(r.state is ExecutionState.ABORTED for r in client.executions["d1"]),
         "the robot stops",
     )
+
+
+def test_a_planner_leaves_no_result_behind(start, planner, client: Client) -> None:
+    """A client that asks late finds it, and a goal that comes late has one."""
+    start("robot", robot_id="d1", **ROBOT)
+    client.wait_for_robots("d1")
+    goal = client.goal("d1", "wait long", fetch=False)
+    planner.signal()
+    client.until(lambda: any(e.type is PlanEventType.ENDED for e in client.events), "its end")
+    late = client.goal("d1", "wait long")
+    goal.fetch()
+    for each in (late, goal):
+        assert each.result()[0] is ErrorCode.PLANNER_INACTIVE
+    assert planner.wait() == 0
 
 
 def test_a_robot_interrupted_unregisters(start, planner, client: Client) -> None:

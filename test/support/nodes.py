@@ -177,13 +177,15 @@ class Client:
         """The robots as the service lists them."""
         return {robot.robot_id: robot for robot in self.call(ListRobots, "list_robots").robots}
 
-    def goal(self, robot_id: str, instruction: str, **fields: Any) -> Goal:
-        """Send a goal; it is accepted, whatever it asks for."""
+    def goal(self, robot_id: str, instruction: str, *, fetch: bool = True, **fields: Any) -> Goal:
+        """Send a goal; it is accepted, whatever it asks for. ``fetch``: ask for its result."""
         self._meet()
         goal = Goal(self)
         message = Plan.Goal(robot_id=robot_id, instruction=instruction, **fields)
         future = self._action.send_goal_async(message, feedback_callback=goal.heard)
         goal.accept(self.until(lambda: future.done() and future.result(), "acceptance"))
+        if fetch:
+            goal.fetch()
         return goal
 
     def goals_at_once(self, robot_id: str, instruction: str, count: int) -> list[Goal]:
@@ -195,6 +197,7 @@ class Client:
         goals = [Goal(self) for _ in futures]
         for goal, future in zip(goals, futures, strict=True):
             goal.accept(future.result())
+            goal.fetch()
         return goals
 
     def _meet(self) -> None:
@@ -231,7 +234,10 @@ class Goal:
     def accept(self, handle: ClientGoalHandle) -> None:
         assert handle.accepted
         self._handle = handle
-        self._result = handle.get_result_async()
+
+    def fetch(self) -> None:
+        """Ask for the result."""
+        self._result = self._handle.get_result_async()
 
     @property
     def done(self) -> bool:

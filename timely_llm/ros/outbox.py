@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from rclpy.duration import Duration
 from rclpy.executors import Executor
 from rclpy.node import Node
 
@@ -90,6 +91,14 @@ class Outbox:
             commands, self._waiting, self._flush_due = self._waiting, [], False
         for command in commands:
             self._carry_out(command)
+
+    def drain(self, timeout: float) -> None:
+        """Wait, at most ``timeout`` s, until everybody has what was published: what a process has
+        published and nobody has acknowledged is lost when the process ends."""
+        limit = time.monotonic() + timeout
+        publishers = (*self._links.publishers, self._events, self._robots)
+        for publisher in publishers:
+            publisher.wait_for_all_acked(Duration(seconds=max(0.0, limit - time.monotonic())))
 
     def _carry_out(self, command: ev.Command) -> None:
         match command:

@@ -4,6 +4,7 @@ and ends with a result; what becomes of it is decided in the planner's core."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
@@ -26,7 +27,7 @@ class PlanServer:
     def __init__(self, node: Node, put: Callable[[ev.Event], bool]) -> None:
         self._put = put
         self._goals: dict[str, tuple[ServerGoalHandle, Future[values.PlanResult]]] = {}
-        self._server = ActionServer(
+        self._server = _Server(
             node,
             Plan,
             "plan",
@@ -40,6 +41,11 @@ class PlanServer:
             feedback_pub_qos_profile=BURST,
             result_timeout=RESULT_TIMEOUT,
         )
+
+    def when_fetched(self, then: Callable[[], None]) -> None:
+        """Call ``then`` once every result there is was asked for by its client: the answer follows
+        at once. Until then the node must not leave."""
+        self._server.when_asked(then)
 
     @property
     def live(self) -> tuple[tuple[str, str], ...]:
@@ -87,3 +93,28 @@ class PlanServer:
         else:
             handle.abort()
         return to_ros(result)
+
+
+class _Server(ActionServer[Any, Any, Any]):
+    """An action server that knows which results nobody has asked for yet. rclpy has no public place
+    to learn that; were this one renamed, no result would ever count as asked for."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._asked: set[bytes] = set()
+        self._then: Callable[[], None] | None = None
+        super().__init__(*arguments, **options)
+
+    def when_asked(self, then: Callable[[], None]) -> None:
+        self._then = then
+        self._look()
+
+    async def _execute_get_result_request(self, request: Any) -> None:
+        await super()._execute_get_result_request(request)
+        self._asked.add(bytes(request[1].goal_id.uuid))
+        self._asked &= self._goal_handles.keys()
+        self._look()
+
+    def _look(self) -> None:
+        if self._then is not None and self._goal_handles.keys() <= self._asked:
+            then, self._then = self._then, None
+            then()

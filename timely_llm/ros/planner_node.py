@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.clock import ROSClock
+from rclpy.clock import Clock, ClockType, ROSClock
 from rclpy.executors import Executor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
@@ -41,7 +41,8 @@ from timely_llm.ros.times_keeper import PERIOD, TimesKeeper
 
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
-_GOODBYE = 1.0  # s, for the robots to acknowledge the last commands
+_GOODBYE = 1.0  # s, for robots and viewers to acknowledge what was published last
+_FETCH = 2.0  # s, for clients to fetch the results of their goals
 
 
 class PlannerNode(LifecycleNode):
@@ -141,7 +142,7 @@ class PlannerNode(LifecycleNode):
         if self._thread is not None:
             self._end_thread("the planner was shut down")
             self._leave_nothing_open()
-            self._thread = None
+            self._outbox.drain(_GOODBYE)
             for robot in self._planner_services.robots:
                 self._links.close(robot.robot_id)
             self._outbox.show_robots(())
@@ -160,9 +161,16 @@ class PlannerNode(LifecycleNode):
         self._spinner.create_task(lambda: self._finished(1))
 
     def _finished(self, status: int) -> None:
+        """Leave with ``status``, but not before clients have fetched their results."""
         self._leave_nothing_open()
-        if not self.done.done():
-            self.done.set_result(status)
+
+        def leave() -> None:
+            if not self.done.done():
+                self._outbox.drain(_GOODBYE)
+                self.done.set_result(status)
+
+        self.create_timer(_FETCH, leave, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._plans.when_fetched(leave)
 
     def _end_thread(self, words: str) -> None:
         self._active = False
@@ -173,7 +181,8 @@ class PlannerNode(LifecycleNode):
 
     def _leave_nothing_open(self) -> None:
         """The engine's thread has ended, or is given up: what it left, or what reached it too late,
-        is answered here, and what it learned is kept."""
+        is answered here, and what it learned is kept. Whoever asks from now on is told at once."""
+        thread, self._thread = self._thread, None
         self._outbox.flush()
         code, words = ErrorCode.PLANNER_INACTIVE, "the planner has ended"
         if self._hangs:
@@ -183,8 +192,7 @@ class PlannerNode(LifecycleNode):
                 self._links.cancel(robot_id, plan_id)
             self._plans.end(PlanResult(plan_id, code, words))
         self._planner_services.abandon(words)
-        self._links.drain(_GOODBYE)
-        times = self._thread.planner.state.fleet.times if self._thread is not None else None
+        times = thread.planner.state.fleet.times if thread is not None else None
         self._times.finish(times.learned() if times is not None and times.changes else None)
 
     def _look_after_engine(self) -> None:

@@ -7,11 +7,10 @@ segments wait here until its reader is matched and the robot has sent a report i
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
-from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 
 from timely_llm.msg import Execution, Segment
 from timely_llm.protocols import messages as values
@@ -72,13 +71,11 @@ class RobotLinks:
                 cancel = values.SegmentCommand.CANCEL
                 link.send(values.Segment(link.session, plan_id, 0, cancel))
 
-    def drain(self, timeout: float) -> None:
-        """Wait, at most ``timeout`` s, until every robot has what was sent to it: what a process
-        has published and nobody has acknowledged is lost when the process ends."""
-        limit = time.monotonic() + timeout
+    @property
+    def publishers(self) -> tuple[Publisher[Segment], ...]:
+        """Of all robots' segments."""
         with self._lock:
-            for link in self._links.values():
-                link.drain(max(0.0, limit - time.monotonic()))
+            return tuple(link.publisher for link in self._links.values())
 
     def _report(self, robot_id: str, message: Execution) -> None:
         try:
@@ -103,7 +100,7 @@ class _RobotLink:
         self.session = 0
         self._ready = False
         self._waiting: list[values.Segment] = []
-        self._publisher = node.create_publisher(Segment, f"{namespace}/segments", RELIABLE)
+        self.publisher = node.create_publisher(Segment, f"{namespace}/segments", RELIABLE)
         self._subscription = node.create_subscription(
             Execution, f"{namespace}/execution", report, RELIABLE
         )
@@ -115,7 +112,7 @@ class _RobotLink:
 
     def send(self, segment: values.Segment) -> None:
         if self._ready:
-            self._publisher.publish(to_ros(segment))
+            self.publisher.publish(to_ros(segment))
         elif segment.command is not values.SegmentCommand.CANCEL:
             self._waiting.append(segment)
         else:  # the robot never heard of that plan, and need not
@@ -123,16 +120,13 @@ class _RobotLink:
 
     def spoken(self, session: int) -> None:
         """The robot sent a report of ``session``."""
-        if self._ready or session != self.session or not self._publisher.get_subscription_count():
+        if self._ready or session != self.session or not self.publisher.get_subscription_count():
             return
         self._ready = True
         waiting, self._waiting = self._waiting, []
         for segment in waiting:
             self.send(segment)
 
-    def drain(self, timeout: float) -> None:
-        self._publisher.wait_for_all_acked(Duration(seconds=timeout))
-
     def destroy(self, node: Node) -> None:
-        node.destroy_publisher(self._publisher)
+        node.destroy_publisher(self.publisher)
         node.destroy_subscription(self._subscription)
