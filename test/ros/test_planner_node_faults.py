@@ -141,8 +141,9 @@ def test_a_planner_interrupted_in_mid_plan_ends_every_goal(start, planner, clien
     )
 
 
-def test_a_planner_leaves_no_result_behind(start, planner, client: Client) -> None:
+def test_a_planner_leaves_no_result_behind(start, client: Client) -> None:
     """A client that asks late finds it, and a goal that comes late has one."""
+    planner = start("patient_planner", **SIMULATED, **QUICK)
     start("robot", robot_id="d1", **ROBOT)
     client.wait_for_robots("d1")
     goal = client.goal("d1", "wait long", fetch=False)

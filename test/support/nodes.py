@@ -32,6 +32,7 @@ MAINS = {
     "planner": "timely_llm.ros.planner_node",
     "robot": "robot_adapters.node",
     "breaking_planner": "breaking_planner",
+    "patient_planner": "patient_planner",
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
