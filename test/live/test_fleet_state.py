@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 
 from fleets import P1, P2, P3, P4, ROBOTS, STATUS, accepted, busy, ended, event, reports, segment
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timely_llm.live.fleet_state import KEPT, MISSED, FleetState
+from timely_llm.live.fleet_state import (
+    KEPT,
+    LIVE,
+    MISSED,
+    RATE_WINDOW,
+    SEGMENTS,
+    SEGMENTS_TEXT,
+    FleetState,
+)
 from timely_llm.live.prometheus import exposition
+from timely_llm.live.terminal_text import detail_text, engine_text, planner_text
 from timely_llm.live.view import detail, view
 from timely_llm.protocols.messages import (
     NO_PLAN,
@@ -234,6 +243,101 @@ def test_whatever_comes_in_whatever_order_can_be_shown(acts: list) -> None:
         assert json.loads(json.dumps(shown, allow_nan=False)) == shown
         assert all(plan.waiting(now) >= 0 for plan in fleet.live.values())
         exposition(fleet, now)
+
+
+FORGED = st.one_of(st.floats(), st.sampled_from((1e308, -1e308, float("inf"), float("nan"))))
+WORDS = st.one_of(st.text(max_size=9), st.sampled_from(("\x1b[2J", "\ud800", "x" * 100_000)))
+INDICES = st.sampled_from((0, 1, 7, 2**31, 2**32 - 1))
+FORGED_ACTS = st.one_of(
+    st.builds(
+        lambda plan_id, kind, index, text, code, one, two: PlanEvent(
+            plan_id, "drone_1", kind, segment=index, text=text, tokens=index, horizon=one,
+            step_times=(one, two), goal=PlanGoal("drone_1", text, text),
+            result=PlanResult(
+                plan_id, code, text, text, text, index, one, two, one, two, index, index
+            ),
+        ),
+        IDS, st.sampled_from(PlanEventType), INDICES, WORDS, st.sampled_from(ErrorCode), FORGED,
+        FORGED,
+    ),
+    st.builds(
+        lambda plan_id, state, index, text, one, two: Execution(
+            2**64 - 1, 2**64 - 1, plan_id, state, index, SkillCall(text, (text,), (text,), one),
+            index, one, two, one, error=text, stamp=two,
+        ),
+        IDS, st.sampled_from(ExecutionState), INDICES, WORDS, FORGED, FORGED,
+    ),
+    st.builds(
+        lambda text, count, total, one, two: PlannerStatus(
+            "ab" * 16, text, text, text, text, count, count, count, count, count, count, total,
+            one, two, count, one,
+        ),
+        WORDS, INDICES, INDICES, FORGED, FORGED,
+    ),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(FORGED_ACTS, max_size=12))
+def test_no_forged_message_ends_what_shows_the_fleet(acts: list) -> None:
+    """Numbers that cannot be are null and nothing else; what is shown goes on."""
+    fleet = FleetState()
+    fleet.follow_robots(ROBOTS)
+    for number, act in enumerate(acts):
+        now = number / 4
+        match act:
+            case PlanEvent():
+                fleet.follow_event(act, now)
+            case Execution():
+                fleet.follow_execution("drone_1", act, now)
+            case _:
+                fleet.follow_status(act, now)
+        shown = view(fleet, now)
+        assert len(json.dumps(shown, allow_nan=False)) < 1_000_000
+        planner_text(shown["planner"], ""), engine_text(shown["engine"])
+        for plan_id in (P1, P2, P3):
+            if (plan := detail(fleet, plan_id, now)) is not None:
+                json.dumps(plan, allow_nan=False)
+                detail_text(plan)
+        exposition(fleet, now)
+
+
+def test_what_is_not_known_is_not_nothing() -> None:
+    """A robot that says that it is busy for an infinite time is busy; a forged utility counts in
+    no sum."""
+    fleet = busy()
+    reports(fleet, P1, "drone_1", ExecutionState.RUNNING, 10.0, total_remaining=float("inf"))
+    ended(fleet, PlanResult(P1, response_time=0.5, utility=1e308), "drone_1", 10.0)
+    ended(fleet, PlanResult(P4, response_time=float("nan"), utility=2.0), "drone_1", 10.0)
+    shown = view(fleet, 10.0)
+    robots = {robot["id"]: (robot["busy"], robot["horizon_s"]) for robot in shown["robots"]}
+    assert robots == {"drone_1": (True, None), "drone_2": (False, None), "arm_1": (False, None)}
+    assert [(r["utility"], r["response_s"]) for r in shown["results"][:2]] == [
+        (2.0, None), (None, 0.5),
+    ]  # fmt: skip
+    assert shown["totals"]["utility"] == 2.75
+    assert shown["totals"]["plans"] == 4
+
+
+def test_what_is_kept_is_bounded_whatever_comes() -> None:
+    """Goals that never end, plans of endless segments, one that is planned again for ever, and
+    tokens that nobody asks for."""
+    fleet = FleetState()
+    for number in range(LIVE + 10):
+        accepted(fleet, f"{number:032x}", "drone_1", "x" * 10_000_000, float(number))
+    assert len(fleet.live) == LIVE
+    assert f"{9:032x}" not in fleet.live, "the oldest are forgotten"
+    plan = fleet.sent(P1, PlanGoal("drone_1", "Go"), 0.0)
+    result = PlanResult(P1, ErrorCode.SKILL_FAILED, "no")
+    for number in range(SEGMENTS + 10):
+        segment(fleet, P1, "drone_1", number, "m" * 1000, float(number))
+        replanned = event(P1, "drone_1", PlanEventType.REPLANNED, segment=number, result=result)
+        fleet.follow_event(replanned, float(number))
+    assert len(plan.segments) == SEGMENTS
+    assert sum(map(len, plan.segments)) < 2 * SEGMENTS_TEXT
+    assert len(plan.failures) <= 100
+    assert len(plan.goal.instruction) < 5000
+    assert len(fleet._generated) <= RATE_WINDOW + 1
 
 
 def change(kind: PlanEventType, **fields) -> PlanEvent:

@@ -25,9 +25,11 @@ class Served:
     def __init__(self, size: int = 0, **bounds: float) -> None:
         self.made = 0
         self.words: queue.Queue[str] = queue.Queue()
-        self.frozen = False
+        self.frozen = self.broken = False
 
         def picture() -> bytes:
+            if self.broken:
+                raise ValueError("no picture")
             self.made += not self.frozen
             return json.dumps([self.made, "x" * size]).encode()
 
@@ -164,6 +166,18 @@ def test_a_stream_in_which_nothing_changes_says_that_it_is_there(serve) -> None:
     assert lines == [b'data: [0, ""]', b"event: quiet", b"data:", b"event: quiet", b"data:"]
 
 
+def test_a_picture_that_fails_is_said_to_everybody_and_the_stream_goes_on(serve) -> None:
+    served = serve(period=0.01, quiet=0.02)
+    with served.stream() as stream:
+        next(stream)
+        served.broken = True
+        assert b"event: failed" in stream
+        assert served.words.get(timeout=LIMIT) == "the web page failed: ValueError('no picture')"
+        assert served.ask("/view.json")[::2] == (500, b"this page has failed\n")
+        served.broken = False
+        assert any(line.startswith(b"data: [") for line in stream)
+
+
 def test_who_does_not_read_is_dropped_and_the_others_go_on(serve) -> None:
     served = serve(4_000_000, period=0.01, slow=0.2)
     with served.stream() as slow:
@@ -217,6 +231,7 @@ def test_long_lines_and_nonsense_are_refused(serve) -> None:
         (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
         (b"nonsense\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\n" + (b"a: " + b"b" * 9000 + b"\r\n") * 50, b"431"),
         (b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"501"),
     ):
         with served.connect() as connection:

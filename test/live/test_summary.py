@@ -1,12 +1,15 @@
 """Summaries of plans against independent arithmetic, and the report's shape."""
 
+import io
 import json
 import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from timely_llm.cli.tables import comparison_table, summary_table
 from timely_llm.live.summary import (
     EngineName,
     PlanRecord,
@@ -21,6 +24,7 @@ from timely_llm.protocols.messages import (
     PlanResult,
 )
 from timely_llm.protocols.utility import Urgency
+from timely_llm.validation.outgoing import json_text
 
 TIMES = st.floats(0, 1e4, allow_nan=False)
 
@@ -72,6 +76,23 @@ def test_totals_leave_out_responses_that_never_came():
     assert (total.prompt_tokens, total.generated_tokens) == (40, 16)
     nothing = totals([])
     assert (nothing.plans, nothing.response_s, nothing.urgent_response_s) == (0, None, None)
+
+
+def test_results_that_cannot_be_end_no_report():
+    """Not a number is null, and the report is JSON for every reader."""
+    inf, nan = float("inf"), float("nan")
+    forged = [
+        row(1e308, utility=1e308, waiting_time=inf),
+        row(inf, utility=1e308, waiting_time=-inf),
+        row(nan, utility=1.0, execution_time=nan),
+    ]
+    run = RunReport("timely", "none", EngineName(), tuple(forged), 0)
+    shown = json.loads(json_text(report_json(run, run)), parse_constant=pytest.fail)
+    totals = shown["totals"]
+    assert (totals["utility"], totals["waiting_s"], totals["execution_s"]) == (None, None, None)
+    assert shown["plans"][2]["response_s"] is None
+    console = Console(file=io.StringIO(), width=120)
+    console.print(summary_table(run, 120), comparison_table([run, run]))
 
 
 def test_a_record_reads_its_goal_and_result():

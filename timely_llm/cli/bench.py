@@ -5,7 +5,6 @@ The options are checked in ``bench/config.py``, the runs carried out in ``bench/
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +15,7 @@ import typer
 from timely_llm.bench import DEFAULT_PRESET
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 from timely_llm.cli.options import check_writable, make_folder
+from timely_llm.validation.outgoing import json_text
 
 if TYPE_CHECKING:
     from timely_llm.bench.config import BenchConfig
@@ -153,7 +153,7 @@ def _write(results: Results, plots: Path | None) -> None:
     """The report, then the table, then the figures, these to ``plots``."""
     file = results.config.json_file
     if file is not None:
-        file.write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
+        file.write_text(json_text(results.as_json(), indent=1) + "\n", encoding="utf-8")
     _print(results)
     if plots is not None and results.measured:
         _draw(results, plots)

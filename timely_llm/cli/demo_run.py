@@ -3,7 +3,6 @@ under the baseline, and both are summed up side by side."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -25,6 +24,7 @@ from timely_llm.live.summary import EngineName, PlanRecord, RunReport, report_js
 from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus
 from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
 from timely_llm.system.processes import Interrupt, Interrupted, ProcessGroup
+from timely_llm.validation.outgoing import json_text
 
 BASELINE = "vllm"
 PATIENCE = 180.0  # s, from the last instruction until every goal must have its result
@@ -101,7 +101,7 @@ def _show(
         console.print(comparison_table(reports))
     if options.json_file is not None:
         whole = report_json(reports[0], reports[1] if len(reports) > 1 else None)
-        options.json_file.write_text(json.dumps(whole, indent=2) + "\n")
+        options.json_file.write_text(json_text(whole, indent=2) + "\n")
         console.print(f"report: {options.json_file}")
     for problem in problems:
         console.print(Text.assemble(("problem", "red"), f": {problem}"))

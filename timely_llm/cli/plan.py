@@ -70,7 +70,7 @@ def _print_feedback(feedback: messages.PlanFeedback) -> None:
 
 
 def _print_result(result: messages.PlanResult) -> None:
-    from timely_llm.cli.tables import seconds
+    from timely_llm.live.terminal_text import fixed, seconds
 
     if result.error_code is messages.ErrorCode.NONE:
         print("succeeded" + (f", returned {result.value}" if result.value else ""))
@@ -84,7 +84,7 @@ def _print_result(result: messages.PlanResult) -> None:
         "response": seconds(result.response_time if result.response_time >= 0 else None),
         "waiting": seconds(result.waiting_time),
         "execution": seconds(result.execution_time),
-        "utility": f"{result.utility:.2f}",
+        "utility": fixed(result.utility, 2),
         "tokens": f"{result.prompt_tokens} in the prompt, {result.generated_tokens} generated",
         "plan id": result.plan_id,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os.path
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ import typer
 from timely_llm.cli.bench import EngineKind
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 from timely_llm.cli.options import check_writable
+from timely_llm.validation.outgoing import json_text
 
 if TYPE_CHECKING:
     from timely_llm.recording.compare import Replayed
@@ -72,7 +72,7 @@ def replay(
         report["partial"] = True
     _print(report)
     if json_file is not None:
-        json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        json_file.write_text(json_text(report, indent=1) + "\n", encoding="utf-8")
     raise typer.Exit(status)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from timely_llm.live.fleet_state import FleetState, urgency_word
 from timely_llm.live.summary import PlanRecord, RunReport, Spread, Totals
-from timely_llm.live.terminal_text import colour_of, plan_text, seconds
+from timely_llm.live.terminal_text import colour_of, fixed, plan_text, seconds
 from timely_llm.live.view import plan_view, state_word
 from timely_llm.protocols.messages import RobotInfo
 from timely_llm.protocols.utility import Urgency
@@ -97,7 +97,7 @@ def summary_table(report: RunReport, width: int) -> Group:
     sums = (
         seconds(total.response_s.mean if total.response_s else None),
         seconds(total.waiting_s),
-        f"{total.utility:.2f}",
+        fixed(total.utility, 2),
         seconds(total.execution_s),
         str(total.generated_tokens),
         str(total.segments),
@@ -115,7 +115,7 @@ def _figures(row: PlanRecord) -> tuple[str, ...]:
     return (
         seconds(row.response_s),
         seconds(result.waiting_time),
-        f"{result.utility:.2f}",
+        fixed(result.utility, 2),
         seconds(result.execution_time),
         str(result.generated_tokens),
         str(len(row.segments)),
@@ -152,7 +152,7 @@ def _comparison_rows(columns: Sequence[Totals]) -> list[tuple[str, list[str]]]:
         ("response of urgent plans, max", spread(urgent, "max")),
         ("waiting, sum", [seconds(t.waiting_s) for t in columns]),
         ("execution, sum", [seconds(t.execution_s) for t in columns]),
-        ("utility, sum", [f"{t.utility:.2f}" for t in columns]),
+        ("utility, sum", [fixed(t.utility, 2) for t in columns]),
         ("segments", [str(t.segments) for t in columns]),
         ("prompt tokens", [str(t.prompt_tokens) for t in columns]),
         ("generated tokens", [str(t.generated_tokens) for t in columns]),

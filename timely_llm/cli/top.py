@@ -46,10 +46,9 @@ def top(
 
 
 def _print_json(feed: FleetFeed, timeout: float) -> None:
-    import json
-
     from timely_llm.ros.client import no_planner
+    from timely_llm.validation.outgoing import json_text
 
     if not feed.wait_whole(timeout):
         raise no_planner(feed.topic, timeout)
-    print(json.dumps(feed.view(), indent=2))
+    print(json_text(feed.view(), indent=2))

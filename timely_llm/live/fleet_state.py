@@ -2,16 +2,19 @@
 
 The one model behind the terminal, the web page, the metrics and the demo's table, which only read
 it. Whoever receives the messages hands them in, with the time of receipt in s on a clock that never
-goes back; the fleet may be joined at any time. What is kept is of bounded size.
+goes back; the fleet may be joined at any time. What is kept is of bounded size,
+whatever comes (``live/kept.py``).
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from timely_llm.live.kept import MOST, kept
 from timely_llm.protocols.messages import (
     ErrorCode,
     Execution,
@@ -26,6 +29,8 @@ from timely_llm.protocols.messages import (
 from timely_llm.protocols.utility import Urgency
 
 KEPT = 50  # plans that are over
+LIVE = 2048  # plans that are not over; of more, the oldest are forgotten
+SEGMENTS, SEGMENTS_TEXT = 2048, 65_536  # of a plan, and the characters of all of them
 RATE_WINDOW = 5.0  # s that tokens per second are counted over
 MISSED = "…"  # stands for segments that were sent before we listened, or lost on their way to us
 RESPONSE_BOUNDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # s
@@ -60,14 +65,18 @@ class RobotTrack:
     """A registered robot, and what it last reported."""
 
     info: RobotInfo
-    starved_at: float | None = None  # s, when it runs out of work; None: it has none
+    starved_at: float | None = None  # s, when it runs out of work (NaN: not known); None: has none
     error: str = ""  # of its last report, until it works again
 
     def follow(self, report: Execution, now: float) -> None:
         """A report of this robot."""
         left = report.total_remaining
-        self.starved_at = now + left if left > 0 else None
+        self.starved_at = None if left <= 0 else now + left
         self.error = report.error
+
+    def left(self, now: float) -> float | None:
+        """s until it runs out of work, NaN: not known; None: it has none."""
+        return None if self.starved_at is None else max(self.starved_at - now, 0.0)
 
 
 @dataclass(slots=True)
@@ -128,17 +137,22 @@ class PlanTrack:
                 self.call = ""
 
     def _append(self, event: PlanEvent) -> None:
-        self.segments += [MISSED] * (event.segment - len(self.segments))
-        self.segments[event.segment :] = [event.text]  # of one that comes again, the last counts
         self.tokens += event.tokens
         self.state = "written" if event.last else self.state
+        if event.segment >= SEGMENTS:
+            return
+        self.segments += [MISSED] * (event.segment - len(self.segments))
+        del self.segments[event.segment :]  # of one that comes again, the last counts
+        fits = sum(map(len, self.segments)) + len(event.text) <= SEGMENTS_TEXT
+        self.segments.append(event.text if fits else MISSED)
 
     def _replan(self, event: PlanEvent) -> None:
         """The plan failed; the next one begins with the event's segment."""
-        self.failures.append(event.result.error_msg if event.result else "")
-        for index in range(max(0, self.segment), event.segment):
+        words = event.result.error_msg if event.result else ""
+        self.failures = [*self.failures, words][-MOST:]
+        for index in range(max(0, self.segment), min(event.segment, SEGMENTS)):
             self.gone.setdefault(index, "dropped")
-        if self.segment >= 0:
+        if 0 <= self.segment < SEGMENTS:
             self.gone[self.segment] = "failed"
         self.call = ""
 
@@ -161,7 +175,8 @@ class PlanTrack:
 
 @dataclass(slots=True)
 class Histogram:
-    """How many values lie at or below each bound, as Prometheus counts them."""
+    """How many values lie at or below each bound, as Prometheus counts them; one that is not known
+    (NaN) is in no sum."""
 
     bounds: tuple[float, ...]
     counts: list[int] = field(init=False)
@@ -171,13 +186,20 @@ class Histogram:
         self.counts = [0] * (len(self.bounds) + 1)
 
     def add(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+        if not math.isnan(value):
+            self.counts[bisect_left(self.bounds, value)] += 1
+            self.total += value
+
+    @property
+    def mean(self) -> float:
+        """NaN where there is no value."""
+        count = sum(self.counts)
+        return self.total / count if count else math.nan
 
 
 @dataclass(slots=True)
 class Counters:
-    """Sums over all plans since somebody listens."""
+    """Sums over all plans since somebody listens, of what is known of them."""
 
     segments: int = 0
     tokens: int = 0
@@ -189,7 +211,7 @@ class Counters:
     def ended(self, goal: PlanGoal, result: PlanResult) -> None:
         """A plan has its result."""
         self.results[urgency_word(goal.urgency), result.error_code.name] += 1
-        self.utility += result.utility
+        self.utility += 0.0 if math.isnan(result.utility) else result.utility
         if result.response_time >= 0:
             self.response.add(result.response_time)
             self.waiting.add(result.waiting_time)
@@ -216,12 +238,12 @@ class FleetState:
             words = "the planner was started again"
             for plan in tuple(self.live.values()):
                 self._end(plan, PlanResult(plan.plan_id, ErrorCode.PLANNER_INACTIVE, words), now)
-        self.status, self.heartbeat = status, now
+        self.status, self.heartbeat = kept(status), now
 
     def follow_robots(self, robots: tuple[RobotInfo, ...]) -> None:
         """The list of registered robots. A robot in a new session starts afresh."""
         old, self.robots = self.robots, {}
-        for info in robots:
+        for info in map(kept, robots):
             track = old.get(info.robot_id)
             if track is None or track.info.session != info.session:
                 track = RobotTrack(info)
@@ -230,16 +252,21 @@ class FleetState:
 
     def sent(self, plan_id: str, goal: PlanGoal, now: float) -> PlanTrack:
         """A goal is on its way to the planner; the plan, to be followed from here."""
-        return self.live.setdefault(plan_id, PlanTrack(plan_id, goal, now))
+        plan = self.live.setdefault(plan_id, PlanTrack(plan_id, goal, now))
+        if len(self.live) > LIVE:
+            del self.live[next(iter(self.live))]
+        return plan
 
     def follow_event(self, event: PlanEvent, now: float) -> None:
         """A change of a plan. One that is not known yet was accepted before we listened."""
         if any(plan.plan_id == event.plan_id for plan in self.over):
             return
+        event = kept(event)
         plan = self.sent(event.plan_id, event.goal or PlanGoal(event.robot_id, MISSED), now)
         plan.follow_event(event, now)
         if event.type is PlanEventType.SEGMENT:
             self._generated.append((now, event.tokens))
+            self._forget_tokens(now)
             self.counters.segments += 1
             self.counters.tokens += event.tokens
         elif event.type in (PlanEventType.REFUSED, PlanEventType.ENDED):
@@ -247,6 +274,7 @@ class FleetState:
 
     def follow_execution(self, robot_id: str, report: Execution, now: float) -> None:
         """A report of a robot."""
+        robot_id, report = kept(robot_id), kept(report)
         if robot_id in self.robots:
             self.robots[robot_id].follow(report, now)
         plan = self.live.get(report.plan_id)
@@ -266,9 +294,12 @@ class FleetState:
 
     def tokens_per_second(self, now: float) -> float:
         """Tokens of the segments of the last ``RATE_WINDOW`` s, per second."""
+        self._forget_tokens(now)
+        return sum(tokens for _, tokens in self._generated) / RATE_WINDOW
+
+    def _forget_tokens(self, now: float) -> None:
         while self._generated and self._generated[0][0] <= now - RATE_WINDOW:
             self._generated.popleft()
-        return sum(tokens for _, tokens in self._generated) / RATE_WINDOW
 
     def current(self, robot_id: str) -> tuple[PlanTrack | None, int]:
         """The plan that a robot is at, else its next one, else its last one; and how many more

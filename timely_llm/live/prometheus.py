@@ -78,8 +78,7 @@ def _of_robots(fleet: FleetState, now: float) -> Iterator[Metric]:
         _PREFIX + "robot_horizon_seconds", "Until the robot runs out of work.", labels=["robot"]
     )
     for track in tracks:
-        left = 0.0 if track.starved_at is None else max(0.0, track.starved_at - now)
-        horizon.add_metric([track.info.robot_id], left)
+        horizon.add_metric([track.info.robot_id], track.left(now) or 0.0)
     yield horizon
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import http.client
 import http.server
+import io
 import re
 import socket
 import socketserver
@@ -35,6 +37,7 @@ _SAFE = {
 }
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
+_HEAD = 1 << 17  # bytes of a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,10 @@ class Bounds:
 class Stream:
     """The newest picture, made once for all who watch, and only while somebody does."""
 
-    def __init__(self, render: Callable[[], bytes], bounds: Bounds) -> None:
-        self._render, self._bounds = render, bounds
+    def __init__(
+        self, render: Callable[[], bytes], log: Callable[[str], object], bounds: Bounds
+    ) -> None:
+        self._render, self._log, self._bounds = render, log, bounds
         self._changed = threading.Condition()
         self._watchers, self._version, self._picture = 0, 0, b""
         self._closed = threading.Event()
@@ -97,12 +102,22 @@ class Stream:
         while not self._closed.is_set():
             with self._changed:
                 self._changed.wait_for(lambda: self._watchers or self._closed.is_set())
-            picture = b"data: " + self._render() + b"\n\n"
+            picture = self._made()
             with self._changed:
                 if picture != self._picture:
                     self._picture, self._version = picture, self._version + 1
                     self._changed.notify_all()
             self._closed.wait(self._bounds.period)
+
+    def _made(self) -> bytes:
+        """A picture as an event; where it fails, that."""
+        try:
+            return b"data: " + self._render() + b"\n\n"
+        except Exception as error:  # the next one may be good: who watches is told meanwhile
+            failed = b"event: failed\ndata:\n\n"
+            if self._picture != failed:
+                self._log(f"the web page failed: {error!r}")
+            return failed
 
     def close(self) -> None:
         self._closed.set()
@@ -131,6 +146,19 @@ class Stream:
                 self._watchers -= 1
 
 
+class _Head(io.BufferedReader):
+    """Of a request, so much and no more."""
+
+    left = _HEAD
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        self.left -= len(line)
+        if self.left < 0:
+            raise http.client.LineTooLong("request")
+        return line
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     """One connection, one request."""
 
@@ -140,6 +168,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.connection.settimeout(self.server.bounds.slow)
+        self.rfile = _Head(self.rfile.detach())
 
     def do_GET(self) -> None:
         self.server.request_read(self.connection)
@@ -148,22 +177,31 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             words = "open this page by its IP address, or as localhost on the same machine\n"
             self._answer(HTTPStatus.FORBIDDEN, words.encode(), _TEXT)
             return
-        path, sources = self.path.partition("?")[0], self.server.sources
+        path, page = self.path.partition("?")[0], self.server.sources.page
         if path == "/":
-            policy = {"Content-Security-Policy": sources.page.policy}
-            self._answer(HTTPStatus.OK, sources.page.body, "text/html; charset=utf-8", policy)
+            policy = {"Content-Security-Policy": page.policy}
+            self._answer(HTTPStatus.OK, page.body, "text/html; charset=utf-8", policy)
         elif path == "/events":
             self._stream()
-        elif path == "/view.json":
-            self._answer(HTTPStatus.OK, sources.view(), _JSON)
-        elif path == "/metrics":
-            self._answer(HTTPStatus.OK, sources.metrics(), "text/plain; version=0.0.4")
-        elif (match := _PLAN.fullmatch(path)) and (plan := sources.plan(match[1])) is not None:
-            self._answer(HTTPStatus.OK, plan, _JSON)
         else:
-            self._answer(HTTPStatus.NOT_FOUND, b"there is no such page\n", _TEXT)
+            self._answer(*self._made(path))
 
     do_HEAD = do_GET
+
+    def _made(self, path: str) -> tuple[HTTPStatus, bytes, str]:
+        """Status, body and type of what is made for each request."""
+        sources = self.server.sources
+        try:
+            if path == "/view.json":
+                return HTTPStatus.OK, sources.view(), _JSON
+            if path == "/metrics":
+                return HTTPStatus.OK, sources.metrics(), "text/plain; version=0.0.4"
+            if (match := _PLAN.fullmatch(path)) and (plan := sources.plan(match[1])) is not None:
+                return HTTPStatus.OK, plan, _JSON
+        except Exception as error:
+            self.server.log(f"the web page failed: {error!r}")
+            return HTTPStatus.INTERNAL_SERVER_ERROR, b"this page has failed\n", _TEXT
+        return HTTPStatus.NOT_FOUND, b"there is no such page\n", _TEXT
 
     def _refuse(self) -> None:
         self.server.request_read(self.connection)
@@ -218,7 +256,7 @@ class WebServer(http.server.ThreadingHTTPServer):
         self.address, self.sources, self.log = address, sources, log
         self.bounds = bounds or Bounds()
         self.machine = socket.gethostname()
-        self.stream = Stream(sources.view, self.bounds)
+        self.stream = Stream(sources.view, log, self.bounds)
         self._open: dict[socket.socket, float | None] = {}  # when it came, None: request is read
         self._lock = threading.Lock()
         if address.is_ipv6:

@@ -5,7 +5,6 @@ Times are s, as the planner reports them in a goal's result (``action/Plan``).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -72,7 +71,7 @@ class Spread:
         median, p99 = percentile(ordered, 0.5), percentile(ordered, 0.99)
         if median is None or p99 is None:
             return None
-        return cls(math.fsum(ordered) / len(ordered), median, p99, ordered[-1])
+        return cls(sum(ordered) / len(ordered), median, p99, ordered[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,9 @@ def totals(records: Sequence[PlanRecord]) -> Totals:
         segments=sum(len(r.segments) for r in records),
         response_s=Spread.of([time for _, time in responses]),
         urgent_response_s=Spread.of([time for urgency, time in responses if urgency in URGENT]),
-        waiting_s=math.fsum(r.waiting_time for r in results),
-        execution_s=math.fsum(r.execution_time for r in results),
-        utility=math.fsum(r.utility for r in results),
+        waiting_s=sum(r.waiting_time for r in results),
+        execution_s=sum(r.execution_time for r in results),
+        utility=sum(r.utility for r in results),
         prompt_tokens=sum(r.prompt_tokens for r in results),
         generated_tokens=sum(r.generated_tokens for r in results),
     )

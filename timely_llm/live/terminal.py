@@ -19,6 +19,7 @@ from timely_llm.live.terminal_text import (
     colour_of,
     detail_text,
     engine_text,
+    fixed,
     plan_text,
     planner_text,
     seconds,
@@ -277,8 +278,8 @@ class TopApp(App[None]):
         if totals["plans"]:
             text = (
                 f"Last results: {totals['succeeded']} of {totals['plans']} done, utility "
-                f"{totals['utility']:.2f}, mean response {seconds(totals['response_s'])}, mean "
-                f"waiting {seconds(totals['waiting_s'])}"
+                f"{fixed(totals['utility'], 2)}, mean response {seconds(totals['response_s'])}, "
+                f"mean waiting {seconds(totals['waiting_s'])}"
             )
         self._title("results", text)
 
@@ -335,20 +336,21 @@ def _right(text: str, width: int) -> Text:
 def _robot_cells(robot: dict[str, Any], share: int) -> tuple[Text, ...]:
     plan = robot["plan"]
     head = (Text(robot["id"]), _coloured(robot["state"]))
-    left = "none" if robot["horizon_s"] is None else f"{robot['horizon_s']:.1f} s"
+    left = fixed(robot["horizon_s"], 1, " s") if robot["busy"] else "none"
     if plan is None:
         words = Text(robot["error"] or "no plan yet", style="dim")
         return (*head, Text(), Text(), words, Text(), Text(), _right(left, 9))
     state = _coloured(plan["state"])
     if robot["queued"]:
         state += Text(f" +{robot['queued']}")
+    waiting = fixed(plan["waiting_s"], 2, " s").rjust(8)
     return (
         *head,
         _coloured(plan["urgency"]),
         state,
         Text(robot["error"] or plan["instruction"], overflow="ellipsis", no_wrap=True),
         plan_text(plan, share),
-        Text(seconds(plan["waiting_s"]).rjust(8), style="bold yellow" if plan["waits"] else ""),
+        Text(waiting, style="bold yellow" if plan["waits"] else ""),
         _right(left, 9),
     )
 
@@ -359,9 +361,9 @@ def _result_cells(result: dict[str, Any]) -> tuple[Text, ...]:
         Text(result["robot"]),
         _coloured(result["urgency"]),
         _coloured("done" if result["ok"] else result["code"].lower()),
-        _right(f"{result['utility']:.2f}", 7),
+        _right(fixed(result["utility"], 2), 7),
         _right(seconds(result["response_s"]), 8),
-        _right(seconds(result["waiting_s"]), 8),
+        _right(fixed(result["waiting_s"], 2, " s"), 8),
         Text(result["instruction"], overflow="ellipsis", no_wrap=True),
         Text(words, overflow="ellipsis", no_wrap=True),
     )

@@ -6,6 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
+from timely_llm.live.kept import LARGEST
+
 _GOOD = ("alive", "done")
 _PLAIN = (
     *("normal", "low", "background", "sent", "accepted", "queued", "suspended", "written"),
@@ -43,15 +45,15 @@ def engine_text(engine: dict[str, Any]) -> Text:
     """What the engine does, in one line."""
     if not engine:
         return Text()
-    full = round(_BAR * engine["kv_share"])
+    full = min(_BAR, round(_BAR * engine["kv_share"]))
     facts = (
         ("writing", str(engine["running"])),
         ("waiting", str(engine["waiting"])),
         ("suspended", str(engine["suspended"])),
         ("written", str(engine["executing"])),
-        ("tokens/s", f"{engine['tokens_per_s']:.1f}"),
-        ("step", f"{engine['step_ms']:.1f} ms"),
-        ("ours", f"{engine['overhead_ms']:.2f} ms"),
+        ("tokens/s", fixed(engine["tokens_per_s"], 1)),
+        ("step", fixed(engine["step_ms"], 1, " ms")),
+        ("ours", fixed(engine["overhead_ms"], 2, " ms")),
         ("computed again", str(engine["recomputed"])),
         ("KV", f"{'█' * full}{'░' * (_BAR - full)} {100 * engine['kv_share']:.1f} %"),
     )
@@ -98,7 +100,7 @@ def detail_text(plan: dict[str, Any]) -> Text:
     if plan["call"]:
         rows.append(("skill running", Text(plan["call"])))
     if result is None:
-        rows.append(("waiting", Text(seconds(plan["waiting_s"]))))
+        rows.append(("waiting", Text(fixed(plan["waiting_s"], 2, " s"))))
         rows.append(("tokens", Text(str(plan["tokens"]))))
     else:
         rows += _result_rows(result)
@@ -117,14 +119,21 @@ def _result_rows(result: dict[str, Any]) -> list[tuple[str, Text]]:
     if result["value"]:
         rows.append(("returned", Text(result["value"])))
     rows += [
-        ("utility", Text(f"{result['utility']:.3f}")),
+        ("utility", Text(fixed(result["utility"], 3))),
         ("response", Text(seconds(result["response_s"]))),
-        ("waiting", Text(seconds(result["waiting_s"]))),
-        ("execution", Text(seconds(result["execution_s"]))),
+        ("waiting", Text(fixed(result["waiting_s"], 2, " s"))),
+        ("execution", Text(fixed(result["execution_s"], 2, " s"))),
         ("tokens", Text(str(result["tokens"]))),
     ]
     return rows
 
 
+def fixed(value: float | None, places: int, unit: str = "") -> str:
+    """A number of so many places; one that is not known, or cannot be, is a question mark."""
+    known = value is not None and abs(value) <= LARGEST
+    return f"{value:.{places}f}{unit}" if known else "?"
+
+
 def seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} s"
+    """A time in s; None: there is none."""
+    return "-" if value is None else fixed(value, 2, " s")

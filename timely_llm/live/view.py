@@ -1,6 +1,7 @@
 """What is shown of a fleet, as plain JSON values: the same in ``timely-llm top`` and on the page.
 
-Pure: a function of the fleet's state and the time in s. Keys that end in ``_s`` are s.
+Pure: a function of the fleet's state and the time in s. Keys that end in ``_s`` are s; a number
+that is not known is None.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 
 from timely_llm.live.fleet_state import FleetState, PlanTrack, RobotTrack, urgency_word
 from timely_llm.protocols.messages import ErrorCode, PlanResult
+from timely_llm.validation.outgoing import finite
 
 SILENT = 3.0  # s without a heartbeat, after which the planner is shown as silent
 SHOWN_RESULTS = 20
@@ -20,7 +22,7 @@ def view(fleet: FleetState, now: float) -> dict[str, Any]:
     """The whole picture at ``now``."""
     queue = list(fleet.queue())
     results = list(fleet.over)[: -SHOWN_RESULTS - 1 : -1]
-    return {
+    shown = {
         "planner": _planner(fleet, now),
         "engine": _engine(fleet, now),
         "robots": [_robot(fleet, track, now) for track in fleet.robots.values()],
@@ -29,6 +31,7 @@ def view(fleet: FleetState, now: float) -> dict[str, Any]:
         "results": [_result(plan, plan.result, now) for plan in results if plan.result],
         "totals": _totals(fleet),
     }
+    return dict(finite(shown))
 
 
 def detail(fleet: FleetState, plan_id: str, now: float) -> dict[str, Any] | None:
@@ -39,7 +42,7 @@ def detail(fleet: FleetState, plan_id: str, now: float) -> dict[str, Any] | None
     shown = plan_view(plan, now, len(plan.segments))
     if plan.result is not None:
         shown["result"] = _result(plan, plan.result, now)
-    return shown | {"robot": plan.goal.robot_id, "scene": plan.goal.scene}
+    return dict(finite(shown | {"robot": plan.goal.robot_id, "scene": plan.goal.scene}))
 
 
 def _planner(fleet: FleetState, now: float) -> dict[str, Any]:
@@ -77,13 +80,14 @@ def _engine(fleet: FleetState, now: float) -> dict[str, Any]:
 
 
 def _robot(fleet: FleetState, track: RobotTrack, now: float) -> dict[str, Any]:
-    info, left = track.info, track.starved_at
+    info, left = track.info, track.left(now)
     plan, queued = fleet.current(info.robot_id)
     return {
         "id": info.robot_id,
         "kind": info.kind,
         "state": robot_state(info.alive, info.stopped),
-        "horizon_s": None if left is None else round(max(0.0, left - now), 1),
+        "busy": left is not None,
+        "horizon_s": None if left is None else round(left, 1),
         "error": track.error,
         "plan": None if plan is None else plan_view(plan, now, SHOWN_SEGMENTS),
         "queued": queued,
@@ -166,11 +170,11 @@ def _result(plan: PlanTrack, result: PlanResult, now: float) -> dict[str, Any]:
 
 def _totals(fleet: FleetState) -> dict[str, Any]:
     counters = fleet.counters
-    answered, results = sum(counters.response.counts), counters.results.items()
+    results = counters.results.items()
     return {
         "plans": counters.results.total(),
         "succeeded": sum(n for (_, code), n in results if code == ErrorCode.NONE.name),
         "utility": round(counters.utility, 2),
-        "response_s": round(counters.response.total / answered, 3) if answered else None,
-        "waiting_s": round(counters.waiting.total / answered, 2) if answered else None,
+        "response_s": round(counters.response.mean, 3),
+        "waiting_s": round(counters.waiting.mean, 2),
     }

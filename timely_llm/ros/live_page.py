@@ -3,7 +3,6 @@ Nothing of this runs in the engine's thread."""
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -11,6 +10,7 @@ from timely_llm.live.address import Address, AddressError
 from timely_llm.live.server import Page, Sources, WebServer
 from timely_llm.live.shared_fleet import SharedFleet
 from timely_llm.ros.declare import ParameterError
+from timely_llm.validation.outgoing import json_text
 
 
 class LivePage:
@@ -30,11 +30,11 @@ class LivePage:
         self._server.close()
 
     def _view(self) -> bytes:
-        return _json(self.fleet.view())
+        return json_text(self.fleet.view()).encode()
 
     def _plan(self, plan_id: str) -> bytes | None:
         shown = self.fleet.detail(plan_id)
-        return None if shown is None else _json(shown)
+        return None if shown is None else json_text(shown).encode()
 
     def _metrics(self) -> bytes:
         from timely_llm.live.prometheus import exposition
@@ -56,7 +56,3 @@ def open_page(values: dict[str, Any], logger: Any) -> LivePage | None:
         raise ParameterError(
             f"parameter 'web': {values['web']}: {error.strerror or error}"
         ) from error
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

@@ -1,1 +1,1 @@
-"""Strict reading of what comes from outside: YAML, JSON, names. Pure."""
+"""Strict reading of what comes from outside (YAML, JSON, names), and what goes out. Pure."""
