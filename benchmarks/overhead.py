@@ -20,9 +20,9 @@ def run(goals: int = 10) -> Report:
     """The planner node in this process, 16 robots and their clients in another one."""
     separate()
     import rclpy
-    from rclpy.experimental import EventsExecutor
 
     from timely_llm.ros.engine_thread import EngineThread
+    from timely_llm.ros.guard import GuardedExecutor
     from timely_llm.ros.planner_node import PlannerNode
 
     samples: list[tuple[int, float, float]] = []  # live plans, step s, our share s
@@ -36,7 +36,7 @@ def run(goals: int = 10) -> Report:
         Thread = MeasuredThread
 
     rclpy.init(args=["--ros-args", "-p", f"model:={bundled_model()}", "-p", f"max_batch:={ROBOTS}"])
-    executor = EventsExecutor()
+    executor = GuardedExecutor()
     node = MeasuredNode(executor)
     node.trigger_configure()
     if node.failure is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from timely_llm.core import events as ev
@@ -30,12 +32,18 @@ class Part:
     """Stands in for a part of the node: logs what is asked of it."""
 
     instance = "ab" * 16
+    fails = False
 
     def __init__(self, name: str, log: list[str]) -> None:
         self._name, self._log = name, log
 
     def __getattr__(self, method: str):
-        return lambda *arguments: self._log.append(f"{self._name}.{method}")
+        def does(*arguments) -> None:
+            self._log.append(f"{self._name}.{method}")
+            if self.fails:
+                raise RuntimeError("a test")
+
+        return does
 
 
 class World:
@@ -47,7 +55,8 @@ class World:
         self.now = 100.0
         monkeypatch.setattr(outbox, "time", self)
         names = ("links", "plans", "services", "times", "fleet")
-        self.outbox = Outbox(self, self, lambda: 5.0, *(Part(name, self.log) for name in names))
+        self.parts = {name: Part(name, self.log) for name in names}
+        self.outbox = Outbox(self, self, lambda: 5.0, *self.parts.values())
 
     def monotonic(self) -> float:
         return self.now
@@ -57,6 +66,9 @@ class World:
 
     def create_task(self, task) -> None:
         self.tasks.append(task)
+
+    def tell(self) -> None:
+        self.log.append(f"logged {sys.exc_info()[1]}")
 
     def run(self) -> list[str]:
         """Do what the executor has to do; the whole log."""
@@ -134,3 +146,12 @@ def test_what_an_engine_puts_that_was_given_up_is_dropped(world: World) -> None:
     assert world.run() == []
     world.outbox.flush()
     assert world.log == ["plan_events.publish", "fleet.event"]
+
+
+def test_a_command_that_fails_costs_no_other_one(world: World) -> None:
+    world.parts["services"].fails = world.parts["links"].fails = True
+    world.outbox.put([SEGMENT, ev.Registered(1, 2), SEGMENT, END], True)
+    assert world.run() == [
+        *["links.send", "logged a test"] * 2,
+        *["services.answer", "logged a test", "plans.end"],
+    ]

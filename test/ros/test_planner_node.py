@@ -20,7 +20,7 @@ from std_srvs.srv import Trigger
 from timely_llm.action import Plan
 from timely_llm.msg import PlannerStatus, TimeUtility
 from timely_llm.protocols.messages import ErrorCode, PlanEventType
-from timely_llm.srv import Probe
+from timely_llm.srv import Probe, UnregisterRobot
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 SIMULATED = {
@@ -298,6 +298,20 @@ def test_a_robot_id_that_is_no_ros_name_is_refused(flying: Client) -> None:
     assert response.error_code == ErrorCode.INVALID_GOAL
     assert "'/robot one'" in response.error_msg
     assert flying.register("robot one", robot_namespace="/robot_one").error_code == 0
+
+
+@pytest.mark.parametrize("namespace", ["/", "/" + "a" * 236])
+def test_a_robot_may_be_anywhere_where_topics_can_be(flying: Client, namespace: str) -> None:
+    """The namespace of a node that was given none is "/"."""
+    assert flying.register("anywhere", robot_namespace=namespace).error_code == 0
+    flying.until(
+        lambda: flying.node.count_publishers(f"{namespace.rstrip('/')}/segments"), "its topic"
+    )
+    assert flying.call(UnregisterRobot, "unregister_robot", robot_id="anywhere").error_code == 0
+    response = flying.register("nowhere", robot_namespace="/" + "a" * 240)
+    assert response.error_code == ErrorCode.INVALID_GOAL
+    assert response.error_msg == "robot_namespace has 241 characters: at most 237"
+    assert flying.goal("d1", "wait a little").result()[0] is ErrorCode.NONE
 
 
 def test_a_robot_without_an_instance_is_refused(flying: Client) -> None:

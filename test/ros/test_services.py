@@ -64,3 +64,48 @@ def test_a_registration_without_an_instance_never_reaches_the_planner(client: Cl
         coming.send(None)
     assert ended.value.value.error_code == ErrorCode.INVALID_GOAL
     assert asked == []
+
+
+class NoTopics(Topics):
+    def open(self, robot_id: str, namespace: str, session: int) -> None:
+        raise RuntimeError("a test")
+
+
+def test_an_answer_whose_consequence_fails_is_a_refusal(client: Client) -> None:
+    asked: list[ev.Event] = []
+    put = lambda event: asked.append(event) or True  # noqa: E731
+    services = Services(client.node, put, NoTopics(), "ab" * 16)
+    coming = services._register(
+        srv.RegisterRobot.Request(robot_id="r1", kind="tello", instance=[1] * 16),
+        srv.RegisterRobot.Response(),
+    )
+    coming.send(None)
+    with pytest.raises(RuntimeError, match="a test"):
+        services.answer(ev.Registered(asked[0].ticket, 8))
+    with pytest.raises(StopIteration) as ended:
+        coming.send(None)
+    response = ended.value.value
+    assert response.error_code == ErrorCode.ENGINE_FAILED
+    assert response.error_msg == "the planner could not do what follows from it: a test"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "words"),
+    [
+        ("/" + "a" * 237, "robot_namespace has 238 characters: at most 237"),
+        ("//r1", "robot_namespace '//r1': Invalid namespace: namespace must not contain repeated"),
+        ("/r1/", "robot_namespace '/r1/': Invalid namespace: namespace must not end with a '/'"),
+        ("r1", "robot_namespace 'r1': Invalid namespace: namespace must be absolute"),
+    ],
+)
+def test_where_no_topic_can_be_is_no_namespace(client: Client, namespace: str, words: str) -> None:
+    services = Services(client.node, lambda event: True, Topics(), "ab" * 16)
+    coming = services._register(
+        srv.RegisterRobot.Request(robot_id="r1", robot_namespace=namespace, instance=[1] * 16),
+        srv.RegisterRobot.Response(),
+    )
+    with pytest.raises(StopIteration) as ended:
+        coming.send(None)
+    response = ended.value.value
+    assert response.error_code == ErrorCode.INVALID_GOAL
+    assert response.error_msg.startswith(words)

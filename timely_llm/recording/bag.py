@@ -236,7 +236,7 @@ class _Reading:
         return config
 
     def _robot(self, info: values.RobotInfo) -> Robot:
-        space = f"/{info.robot_namespace.strip('/')}/"
+        space = "/".join(("", *filter(None, info.robot_namespace.split("/")), ""))
         reports = list(self._messages(f"{space}execution", _of(values.Execution)))
         segments = self._messages(f"{space}segments", _of(values.Segment))
         return Robot(info, on_our_clock(reports), tuple(segment for _, segment in segments))

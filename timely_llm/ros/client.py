@@ -23,6 +23,7 @@ from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import event_from_ros, from_ros, to_ros, uuid_to_ros
 from timely_llm.ros.process import GuestNode
 from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
+from timely_llm.ros.robot_link import EXECUTION, robot_topic
 
 MEETING = 2.0  # s, for the planner to see this client
 ANSWER = 0.5  # s without an answer, after which a request is sent again
@@ -220,7 +221,7 @@ class PlannerClient(GuestNode):
         self, robot_namespace: str, callback: Callable[[values.Execution], None]
     ) -> None:
         """What one robot reports while it executes."""
-        topic = f"/{robot_namespace.strip('/')}/execution"
+        topic = robot_topic(f"/{robot_namespace.strip('/')}", EXECUTION)
         self._subscribe(msg.Execution, topic, RELIABLE, from_ros, callback)
 
     def _subscribe(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from rclpy.duration import Duration
-from rclpy.executors import Executor
 from rclpy.node import Node
 
 from timely_llm.core import events as ev
@@ -16,6 +15,7 @@ from timely_llm.live.shared_fleet import SharedFleet
 from timely_llm.msg import PlanEvent, RobotList
 from timely_llm.protocols.messages import RobotInfo
 from timely_llm.ros.conversions import event_to_ros, robots_to_ros
+from timely_llm.ros.guard import GuardedExecutor
 from timely_llm.ros.plan_server import PlanServer
 from timely_llm.ros.qos import LATCHED, RELIABLE
 from timely_llm.ros.robot_link import RobotLinks
@@ -33,7 +33,7 @@ class Outbox:
     def __init__(
         self,
         node: Node,
-        executor: Executor,
+        executor: GuardedExecutor,
         clock: Callable[[], float],
         links: RobotLinks,
         plans: PlanServer,
@@ -64,7 +64,7 @@ class Outbox:
         kept = []
         for command in commands:
             if isinstance(command, ev.SendSegment):
-                self._carry_out(command)
+                self._try(command)
             else:
                 kept.append(command)
         if not kept and not self._waiting:
@@ -90,7 +90,15 @@ class Outbox:
         with self._lock:
             commands, self._waiting, self._flush_due = self._waiting, [], False
         for command in commands:
+            self._try(command)
+
+    def _try(self, command: ev.Command) -> None:
+        """Carry out ``command``; what goes wrong with it is logged, and costs no other one. A
+        segment that could not be sent is missed by its acknowledgement."""
+        try:
             self._carry_out(command)
+        except Exception:
+            self._executor.tell()
 
     def drain(self, timeout: float) -> None:
         """Wait, at most ``timeout`` s, until everybody has what was published: what a process has

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType, ROSClock
-from rclpy.executors import Executor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 from std_msgs.msg import String
@@ -27,6 +26,7 @@ from timely_llm.ros.conversions import time_to_ros, to_ros
 from timely_llm.ros.declare import declare, refuse_unknown
 from timely_llm.ros.diagnostics import diagnostics, planner_status
 from timely_llm.ros.engine_thread import EngineThread, Watch
+from timely_llm.ros.guard import GuardedExecutor
 from timely_llm.ros.live_page import open_page
 from timely_llm.ros.outbox import Outbox
 from timely_llm.ros.parameters import PARAMETERS
@@ -54,7 +54,7 @@ class PlannerNode(LifecycleNode):
 
     Thread = EngineThread
 
-    def __init__(self, executor: Executor, **arguments: Any) -> None:
+    def __init__(self, executor: GuardedExecutor, **arguments: Any) -> None:
         super().__init__("planner", **arguments)
         refuse_unknown(self, PARAMETERS)
         self.parameters = declare(self, PARAMETERS)

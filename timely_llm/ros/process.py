@@ -20,6 +20,8 @@ from rclpy.experimental import EventsExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
+from timely_llm.ros.guard import GuardedExecutor
+
 _FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
 _LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
 TICK = 0.05  # s, between two looks at what a program waits for
@@ -42,7 +44,7 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoR
     stopper = Stopper()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-        executor = EventsExecutor()
+        executor = GuardedExecutor()
         node = make(executor)
         if node.parameters.get("autostart", False) and not _autostart(node):
             raise node.failure or RuntimeError("the node could not be activated")
@@ -54,7 +56,7 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoR
     stopper.call(node.finish)
     status = 1
     with contextlib.suppress(ExternalShutdownException):
-        executor.spin_until_future_complete(node.done, _FOREVER)
+        executor.spin_to_end(node.done, _FOREVER)
         status = node.done.result()
         for _ in range(_LAST_ROUNDS):
             executor.spin_once(timeout_sec=0.005)

@@ -9,13 +9,35 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from rclpy.exceptions import InvalidNamespaceException
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.validate_namespace import validate_namespace
 
 from timely_llm.msg import Execution, Segment
 from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import from_ros, to_ros
 from timely_llm.ros.qos import RELIABLE
+
+SEGMENTS, EXECUTION = "segments", "execution"
+LONGEST_NAMESPACE = 255 - 8 - len(f"/{EXECUTION}")
+"""Characters. DDS names have 255, of which ROS takes 8 for itself."""
+
+
+def robot_topic(namespace: str, name: str) -> str:
+    """The full name of a topic of the robot in ``namespace``; that of a node without one is "/"."""
+    return f"{namespace.rstrip('/')}/{name}"
+
+
+def check_namespace(namespace: str) -> None:
+    """``ValueError`` with the field and the limit, unless a robot can have its topics there."""
+    if len(namespace) > LONGEST_NAMESPACE:
+        words = f"has {len(namespace)} characters: at most {LONGEST_NAMESPACE}"
+        raise ValueError(f"robot_namespace {words}")
+    try:
+        validate_namespace(namespace)
+    except InvalidNamespaceException as error:
+        raise ValueError(f"robot_namespace {namespace!r}: {' '.join(str(error).split())}") from None
 
 
 class RobotLinks:
@@ -100,9 +122,9 @@ class _RobotLink:
         self.session = 0
         self._ready = False
         self._waiting: list[values.Segment] = []
-        self.publisher = node.create_publisher(Segment, f"{namespace}/segments", RELIABLE)
+        self.publisher = node.create_publisher(Segment, robot_topic(namespace, SEGMENTS), RELIABLE)
         self._subscription = node.create_subscription(
-            Execution, f"{namespace}/execution", report, RELIABLE
+            Execution, robot_topic(namespace, EXECUTION), report, RELIABLE
         )
 
     def begin(self, session: int, waiting: list[values.Segment]) -> None:

@@ -6,18 +6,17 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.exceptions import InvalidNamespaceException
 from rclpy.node import Node
 from rclpy.task import Future
-from rclpy.validate_namespace import validate_namespace
 
 from timely_llm import srv
 from timely_llm.core import events as ev
 from timely_llm.protocols.messages import ErrorCode, RobotInfo
 from timely_llm.ros.conversions import instance_from_ros, instance_to_ros, to_ros
 from timely_llm.ros.qos import BURST
-from timely_llm.ros.robot_link import RobotLinks
+from timely_llm.ros.robot_link import RobotLinks, check_namespace
 
+NOT_DONE = "the planner could not do what follows from it"
 Answer = ev.Registered | ev.Answered | ev.Probed
 Then = Callable[[Answer], None]
 
@@ -52,9 +51,14 @@ class Services:
         """The planner has answered. What follows for the topics is done here, in the order of the
         answers: whoever waits for them continues in any order."""
         future, then = self._open.pop(answer.ticket)
-        if answer.code is ErrorCode.NONE:
-            then(answer)
-        future.set_result(answer)
+        try:
+            if answer.code is ErrorCode.NONE:
+                then(answer)
+        except Exception as error:
+            answer = ev.Answered(answer.ticket, ErrorCode.ENGINE_FAILED, f"{NOT_DONE}: {error}")
+            raise
+        finally:
+            future.set_result(answer)
 
     def abandon(self, words: str) -> None:
         """The planner has ended: refuse whoever still waits, with these words."""
@@ -155,9 +159,9 @@ class Services:
 def _fault(namespace: str, instance: bytes) -> str:
     """What is wrong with a registration itself; empty: nothing."""
     try:
-        validate_namespace(namespace)
-    except InvalidNamespaceException as error:
-        return f"robot_namespace {namespace!r}: {error}".replace("\n", " ")
+        check_namespace(namespace)
+    except ValueError as error:
+        return str(error)
     if not any(instance):
         return "instance: must be 16 random bytes, not zeros: it tells a restart"
     return ""
