@@ -23,6 +23,7 @@ from timely_llm.validation.reader import (
     FileError,
     Place,
     described_by,
+    file_text,
     flag,
     items,
     named,
@@ -321,8 +322,8 @@ def load_cell(path: str | Path) -> Cell:
     """The cell in a file; ``AdapterError`` names file, line and field."""
     path = Path(path).expanduser()
     try:
-        return read_cell(path.read_text(encoding="utf-8"), str(path))
-    except (FileError, OSError, UnicodeDecodeError) as error:
+        return read_cell(file_text(path), str(path))
+    except (FileError, OSError) as error:
         raise AdapterError(f"cell: {error}") from error
 
 

@@ -22,6 +22,7 @@ from timely_llm.validation.reader import (
     Fault,
     FileError,
     as_text,
+    file_text,
     items,
     number,
     parse_yaml,
@@ -128,8 +129,8 @@ class World:
     def from_file(cls, path: str | Path) -> World:
         """``AdapterError`` names file, line and field."""
         try:
-            content = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            content = file_text(path)
+        except (OSError, FileError) as error:
             raise AdapterError(f"world {str(path)!r}: {error}") from error
         return cls.from_yaml(content, str(path))
 

@@ -21,7 +21,7 @@ from timely_llm.cli.script_file import load_script, read_script
 from timely_llm.paths import share
 from timely_llm.protocols.messages import ErrorCode, OnFailure, WhenBusy
 from timely_llm.protocols.utility import Urgency
-from timely_llm.validation.reader import FileError, parse_yaml
+from timely_llm.validation.reader import FileError
 
 PARAMETERS = (
     AdapterParameter("seed", 0, "of chance"),
@@ -252,11 +252,6 @@ def test_what_the_yaml_reader_trips_over_is_no_yaml(text):
 def test_any_text_is_a_fleet_or_a_yaml_error(text):
     with pytest.raises(FileError):
         fleet(text)
-
-
-def test_a_yaml_file_may_be_nested_as_deep_as_it_likes():
-    with pytest.raises(FileError):
-        parse_yaml("[" * 20_000, "f.yaml")
 
 
 def test_the_bundled_fleet_and_script_are_what_the_demo_promises():

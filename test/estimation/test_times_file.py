@@ -1,5 +1,6 @@
 """The file of learned times: there and back, whatever it holds, and who keeps it."""
 
+import functools
 import json
 import math
 import random
@@ -222,3 +223,28 @@ def test_slower_robots_are_said_and_shown_until_they_are_as_usual(tmp_path, said
     other = keeper(path, said)
     other.restore(Times())
     assert list(other.drifts) == ["one"]
+
+
+CANNOT_BE = (10**400, -(10**400), 10**4000, math.inf, math.nan, 1e308, None, True, "x", [], {})
+
+
+def places(value, place=()):
+    """Keys and indices of all values of a document."""
+    yield place
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(part, (*place, key))
+
+
+def test_a_value_that_cannot_be_is_refused_wherever_it_stands():
+    """A number of 401 digits, which no float holds, among them."""
+    document = json.loads(text_of(times().learned()))
+    for *place, last in filter(None, places(document)):
+        for bad in CANNOT_BE:
+            changed = json.loads(json.dumps(document))
+            entry = functools.reduce(lambda value, key: value[key], place, changed)
+            entry[last] = bad
+            try:
+                Times().restore(read(json.dumps(changed), "f"))
+            except FileError as error:
+                assert str(error).startswith("f:")

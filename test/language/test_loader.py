@@ -276,7 +276,7 @@ def test_a_fault_is_refused_with_line_and_reason(what, by, said):
         ("", "1: is empty"),
         ("- a", "1: is a list: must be a mapping"),
         ("x" * 70_000, "1: has 70000 characters: must have at most 65536"),
-        ("[" * 5000, "1: is nested too deeply"),
+        ("[" * 5000, "1: is not YAML: is nested too deeply"),
         ("kind: x\nskills: []", "2: skills: has 0 entries: must have 1 to 64"),
         ("kind: x\nskills: {a: b}", "2: skills: is a mapping: must be a list"),
         ("kind: x\nskills: [a]", "2: skills[0]: is 'a': must be a mapping"),

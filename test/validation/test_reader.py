@@ -9,16 +9,18 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
+from timely_llm.validation import reader
 from timely_llm.validation.reader import (
     NOT_IN_FILE,
     Entry,
     Fault,
     FileError,
     choice,
-    decoded,
     described_by,
+    file_text,
     flag,
     items,
+    json_object,
     known,
     named,
     number,
@@ -26,6 +28,7 @@ from timely_llm.validation.reader import (
     parse_yaml,
     text,
     whole,
+    yaml_value,
 )
 
 
@@ -128,7 +131,13 @@ def test_what_a_file_says():
         ("robots:\n- {id: a}\n- {id: a}", "in line 2"),
         ("notes: {a: *b}", "f.yaml:1: is not YAML: found undefined alias"),
         ("notes: {? [a] : b}", "f.yaml:1: notes: a key must be a text of 1 to 200 characters"),
-        ("[" * 20_000, "f.yaml:1: is nested too deeply"),
+        ("[" * 20_000, "f.yaml:1: is not YAML: is nested too deeply: more than 32"),
+        ("- " * 20_000, "f.yaml:1: is not YAML: is nested too deeply: more than 32"),
+        (
+            "".join(" " * i + "a:\n" for i in range(40)),
+            "f.yaml:33: is not YAML: is nested",
+        ),
+        ("[\n" + "[" * 400 + "]" * 400 + ",\n" * 300 + "]", "f.yaml:2: is not YAML: is nested"),
         ("x" * 300_000, "f.yaml:1: has 300000 characters: must have at most 262144"),
     ],
 )
@@ -176,7 +185,29 @@ def test_what_is_wrong_in_a_line_of_json_is_named(content, words):
     assert words in str(caught.value)
 
 
-def test_a_file_that_is_no_text_is_named_by_line():
-    assert decoded("é\n".encode(), "f") == "é\n"
-    with pytest.raises(FileError, match="^f:2: is not UTF-8$"):
-        decoded(b"a\n\xe9", "f")
+def test_a_file_that_is_no_text_is_named_by_line(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes("é\n".encode())
+    assert file_text(path) == "é\n"
+    path.write_bytes(b"a\n\xe9")
+    with pytest.raises(FileError, match="f:2: is not UTF-8$"):
+        file_text(path)
+
+
+def test_a_file_without_an_end_is_not_read_to_it(monkeypatch):
+    monkeypatch.setattr(reader, "MAX_BYTES", 1000)
+    with pytest.raises(FileError, match="^/dev/zero: is larger than 1000 bytes$"):
+        file_text("/dev/zero")
+
+
+@pytest.mark.parametrize("content", ["[" * 9999, "2001-99-99", "!!int x", "a: *b", "\0", "!!x y"])
+def test_yaml_that_cannot_be_is_a_value_error_in_one_line(content):
+    with pytest.raises(ValueError) as caught:
+        yaml_value(content)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["[" * 99_999, '{"a":' * 9999, "9" * 5000, b"\xff", "{", "[1]"])
+def test_json_that_is_no_object_is_a_value_error(content):
+    with pytest.raises(ValueError, match="^is not JSON: |^is not a JSON object$"):
+        json_object(content)

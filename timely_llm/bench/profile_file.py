@@ -31,9 +31,10 @@ from timely_llm.protocols.engine import EngineInfo
 from timely_llm.validation.reader import (
     Entry,
     Fault,
-    decoded,
     described_by,
+    file_text,
     items,
+    json_value,
     number,
     parse_yaml,
     text,
@@ -157,7 +158,7 @@ def load(path: str | Path, model: str | None = None) -> EngineModel:
 def load_profile(path: str | Path) -> Profile:
     """All that a profile says; errors as ``load``."""
     path = Path(os.path.expanduser(path))
-    return read_profile(decoded(path.read_bytes(), str(path)), str(path))
+    return read_profile(file_text(path), str(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ def identify(model: str) -> tuple[str, str]:
     if not config.is_file():
         return (folder.name if folder.exists() else model), ""
     try:
-        text = json.dumps(json.loads(config.read_bytes()), sort_keys=True)
+        text = json.dumps(json_value(config.read_bytes()), sort_keys=True)
     except ValueError as error:
         raise ProfileMismatch(f"{config} is not JSON: {error}") from None
     return folder.resolve().name, hashlib.sha256(text.encode()).hexdigest()[:16]

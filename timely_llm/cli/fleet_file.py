@@ -37,7 +37,7 @@ from timely_llm.validation.reader import (
     Place,
     as_text,
     choice,
-    decoded,
+    file_text,
     items,
     known,
     parse_yaml,
@@ -208,8 +208,7 @@ def load_fleet(path: str | Path) -> Fleet:
     """The fleet in a file. ``FileError`` names line, field and the nearest known name; ``OSError``
     where the file cannot be read."""
     path = Path(os.path.expanduser(path))
-    text = decoded(path.read_bytes(), str(path))
-    return read_fleet(text, str(path), path.resolve().parent)
+    return read_fleet(file_text(path), str(path), path.resolve().parent)
 
 
 def read_fleet(

@@ -18,9 +18,7 @@ Timeout = Annotated[float, typer.Option(min=0.1, help="s to wait for the planner
 def parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:
     """Parameters from NAME:=VALUE texts, values as in YAML (a JSON object stays a text), and from
     those ``given`` that are not empty. ``BadParameter`` for a value that ROS has no type for."""
-    import yaml
-
-    from timely_llm.validation.reader import CONSTRUCT_ERRORS
+    from timely_llm.validation.reader import yaml_value
 
     found = {name: value for name, value in given.items() if value}
     for item in items:
@@ -28,10 +26,9 @@ def parameters(items: Iterable[str], **given: Any) -> dict[str, Any]:
         if not sign or not name:
             raise typer.BadParameter(f"{item!r}: must be NAME:=VALUE", param_hint="--param")
         try:
-            value = yaml.safe_load(text)
-        except CONSTRUCT_ERRORS as error:
-            words = " ".join(str(error).split())
-            raise typer.BadParameter(f"{item!r:.80}: {words}", param_hint="--param") from error
+            value = yaml_value(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"{item!r:.80}: {error}", param_hint="--param") from error
         value = text if value is None or isinstance(value, dict) else value
         parts = value if isinstance(value, list) else [value]
         if not all(isinstance(part, bool | int | float | str) for part in parts):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,13 +76,12 @@ def endless(grammar: str) -> str:
 
 
 def _json_object(text: str) -> dict[str, Any]:
+    from timely_llm.validation.reader import json_object
+
     try:
-        value = json.loads(text)
+        return json_object(text)
     except ValueError as error:
-        raise typer.BadParameter(f"is not JSON: {error}", param_hint="--engine-args") from error
-    if not isinstance(value, dict):
-        raise typer.BadParameter("is not a JSON object", param_hint="--engine-args")
-    return value
+        raise typer.BadParameter(str(error), param_hint="--engine-args") from error
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:

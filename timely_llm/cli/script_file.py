@@ -29,7 +29,7 @@ from timely_llm.protocols.messages import ErrorCode, OnFailure, PlanGoal, WhenBu
 from timely_llm.protocols.utility import Urgency
 from timely_llm.validation.reader import (
     Entry,
-    decoded,
+    file_text,
     items,
     known,
     named,
@@ -74,7 +74,7 @@ def load_script(path: str | Path, robots: Collection[str]) -> Script:
     """The script in a file, for a fleet of ``robots``. ``FileError`` names line, field and the
     nearest known name; ``OSError`` where the file cannot be read."""
     path = Path(os.path.expanduser(path))
-    return read_script(decoded(path.read_bytes(), str(path)), robots, str(path))
+    return read_script(file_text(path), robots, str(path))
 
 
 def read_script(content: str, robots: Collection[str], source: str = "<script>") -> Script:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from timely_llm.protocols.engine import InvalidArgument
+from timely_llm.validation.reader import FileError, file_text
 
 _PROBES = ("\nA", "a", " 0", "[")
 """User texts that begin differently: what their prompts share is the fixed part."""
@@ -16,8 +17,8 @@ def read_chat_template(chat_template: str | None) -> str | None:
     if not chat_template or "{" in chat_template:
         return chat_template or None
     try:
-        return Path(chat_template).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return file_text(Path(chat_template).expanduser())
+    except (OSError, FileError) as error:
         raise InvalidArgument(f"chat template {chat_template!r}: {error}") from None
 
 

@@ -5,11 +5,11 @@ Pure but for reading files: it knows what a folder must hold, not how a model is
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from timely_llm.protocols.engine import ModelBroken, ModelNotFound
 from timely_llm.validation.names import did_you_mean
+from timely_llm.validation.reader import json_object, json_value
 
 _CONFIGS = ("config.json", "params.json")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
@@ -62,11 +62,9 @@ def check_model(folder: Path, *, weights: bool = True, tokenizer: bool = True) -
 
 def _check_json(path: Path) -> None:
     try:
-        value = json.loads(path.read_bytes())
+        json_object(path.read_bytes())
     except ValueError as error:
-        raise ModelBroken(f"{str(path)!r} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ModelBroken(f"{str(path)!r} is not a JSON object")
+        raise ModelBroken(f"{str(path)!r} {error}") from None
 
 
 def _check_safetensors(path: Path) -> None:
@@ -77,7 +75,7 @@ def _check_safetensors(path: Path) -> None:
         if size < 8 or length > size - 8:
             raise ModelBroken(f"{str(path)!r} is cut off or not safetensors ({size} bytes)")
         try:
-            header = json.loads(file.read(length))
+            header = json_value(file.read(length))
             ends = [entry["data_offsets"][1] for name, entry in header.items() if name[:2] != "__"]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ModelBroken(f"{str(path)!r} has no valid safetensors header") from None

@@ -29,7 +29,7 @@ from timely_llm.validation.reader import (
     Fault,
     Place,
     choice,
-    decoded,
+    file_text,
     items,
     number,
     parse_yaml,
@@ -45,7 +45,7 @@ _DAY = 86_400.0  # s
 
 def load_skill_set(path: str | Path) -> SkillSet:
     """``read_skill_set`` of a file; ``OSError`` if it cannot be read."""
-    return read_skill_set(decoded(Path(path).read_bytes(), str(path)), str(path))
+    return read_skill_set(file_text(path), str(path))
 
 
 def read_skill_set(content: str, source: str = "<skill set>") -> SkillSet:

@@ -13,16 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share
 from timely_llm.prompts.examples import examples
 from timely_llm.prompts.history import Attempt
 from timely_llm.validation.names import did_you_mean
+from timely_llm.validation.reader import FileError, file_text
 
 FILE_NAME = "prompt.jinja2"
 """A model folder may hold a template of this name, for prompts as the model knows them."""
@@ -51,8 +53,22 @@ class TemplateError(ValueError):
         self.reason = reason
 
 
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Where a few characters cannot take all of time and memory by multiplying."""
+
+    intercepted_binops = frozenset(("*", "**"))
+
+    def call_binop(
+        self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any
+    ) -> Any:
+        numbers = isinstance(left, int | float) and isinstance(right, int | float)
+        if operator == "**" or not numbers:
+            raise SecurityError(f"a prompt has no {operator}, but for numbers' *")
+        return super().call_binop(context, operator, left, right)
+
+
 def _environment() -> jinja2.Environment:
-    return ImmutableSandboxedEnvironment(
+    return _Sandbox(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -72,19 +88,22 @@ class PromptTemplate:
             code = environment.compile(text, source, source)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(source, error.lineno, error.message or "syntax error") from None
+        except TemplateError:
+            raise
+        except Exception as error:  # of the compilers: nested too deeply, a number of many digits
+            raise TemplateError(source, None, f"cannot be compiled: {error}") from None
         self._template = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     @classmethod
     def from_file(cls, path: str | Path) -> PromptTemplate:
         """Read a template; ``TemplateError`` where that fails."""
         try:
-            return cls(Path(path).read_text(encoding="utf-8"), str(path))
+            return cls(file_text(path), str(path))
         except OSError as error:
             reason = (error.strerror or "cannot be read").lower()
             raise TemplateError(str(path), None, reason) from None
-        except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            raise TemplateError(str(path), line, "is not UTF-8") from None
+        except FileError as error:
+            raise TemplateError(str(path), error.line, error.reason) from None
 
     @classmethod
     def default(cls) -> PromptTemplate:

@@ -18,7 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rosbags.interfaces import Connection, MessageDefinitionFormat, Qos
 from rosbags.rosbag2 import Reader, ReaderError, StoragePlugin, Writer, WriterError
 from rosbags.rosbag2.storage_mcap import McapWriter
@@ -36,7 +35,7 @@ from timely_llm.paths import share
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.recording.recording import Recording, Robot, Topic, on_our_clock, usable_config
-from timely_llm.validation.reader import CONSTRUCT_ERRORS
+from timely_llm.validation.reader import yaml_value
 
 PACKAGE = "timely_llm"
 _MAGIC = b"\x89MCAP0\r\n"
@@ -46,9 +45,9 @@ _ENDS = (0x02, 0x0F)  # footer and end of data: no data comes after them
 _FILES = (".mcap", ".db3")
 _DAMAGED = (
     *(OSError, ReaderError, IndexError, ValueError, TypeError, KeyError, EOFError),
-    *(OverflowError, MemoryError, struct.error),
+    *(OverflowError, MemoryError, struct.error, RecursionError),
 )
-"""What reading a damaged file raises; the last three for lengths that cannot be."""
+"""What reading a damaged file raises; the last four for lengths and depths that cannot be."""
 
 
 class BagError(ValueError):
@@ -224,8 +223,8 @@ class _Reading:
         if not texts:
             return {}
         try:
-            config = yaml.safe_load(texts[-1])
-        except CONSTRUCT_ERRORS as error:
+            config = yaml_value(texts[-1])
+        except ValueError as error:
             self.notes.append(f"planner_config: is not YAML: {_first_line(error)}")
             return {}
         if not isinstance(config, dict):

@@ -5,6 +5,7 @@ Times are s since the epoch on the planner's clock; a robot's reports are brough
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,7 +103,7 @@ def usable_config(config: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def _note(name: str, value: Any, words: str) -> str:
-    return f"planner_config: {name} is {value!r:.80}: must be {words}; left out"
+    return f"planner_config: {name} is {reprlib.repr(value):.80}: must be {words}; left out"
 
 
 def _whole(most: int) -> Check:

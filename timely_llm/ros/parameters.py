@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from timely_llm.core.config import Limits, PlannerConfig, check_overload
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.ros.declare import Parameter, ParameterError
+from timely_llm.validation import reader
 
 
 def _preset(urgency: Urgency) -> Parameter:
@@ -97,14 +97,10 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
 
 def json_object(values: dict[str, Any], name: str) -> dict[str, Any]:
     """A parameter that holds a JSON object; empty is an empty one."""
-    text = values[name].strip()
     try:
-        value = json.loads(text) if text else {}
+        return reader.json_object(values[name].strip() or "{}")
     except ValueError as error:
-        raise ParameterError(f"parameter {name!r} is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ParameterError(f"parameter {name!r} must be a JSON object")
-    return value
+        raise ParameterError(f"parameter {name!r} {error}") from error
 
 
 def existing_file(values: dict[str, Any], name: str) -> Path | None:

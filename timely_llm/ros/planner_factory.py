@@ -26,6 +26,7 @@ from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import EngineRequest
 from timely_llm.ros.declare import ParameterError
 from timely_llm.ros.parameters import existing_file, json_object, planner_config
+from timely_llm.validation.reader import as_text, file_text, yaml_value
 
 ENGINES = ("vllm", "simulated")
 SIMULATED_PACE = "rtx4090-llama3-8b"
@@ -94,7 +95,7 @@ def _engine_config(
     values: dict[str, Any], model: str, policy: policies.Policy, pace: str
 ) -> EngineConfig:
     if values["engine"] == "simulated":
-        script = _script(Path(values["model"] or data("lrtrace_tasks.json")))
+        script = script_of(Path(values["model"] or data("lrtrace_tasks.json")))
         return EngineConfig(max_batch=values["max_batch"], pace=pace, script=script)
     if values["engine"] != "vllm":
         raise ParameterError(
@@ -108,18 +109,18 @@ def _engine_config(
         priority=policy.priority,
         engine_args=json_object(values, "engine_args"),
         sampling=json_object(values, "sampling"),
-        chat_template=template.read_text() if template else None,
+        chat_template=file_text(template) if template else None,
         pace=pace,
     )
 
 
-def _script(path: Path) -> Script:
+def script_of(path: Path) -> Script:
     """What the simulated engine answers: from a YAML or JSON file whose ``tasks`` are pairs of
     ``task`` (an instruction) and ``plan``."""
     try:
-        tasks = yaml.safe_load(path.read_text())["tasks"]
-        plans = {_words(entry["task"]): entry["plan"] for entry in tasks}
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        tasks = yaml_value(file_text(path))["tasks"]
+        plans = {_words(as_text(entry["task"])): as_text(entry["plan"]) for entry in tasks}
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ParameterError(f"parameter 'model': {path} is no file of tasks: {error}") from error
 
     def script(request: EngineRequest) -> list[str]:

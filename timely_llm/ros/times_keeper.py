@@ -10,7 +10,7 @@ from pathlib import Path
 
 from timely_llm.estimation.learned_times import Learned, Times
 from timely_llm.estimation.times_file import read, text_of
-from timely_llm.validation.reader import FileError
+from timely_llm.validation.reader import FileError, file_text
 
 PERIOD = 60.0  # s between two writings, where there is anything new
 _MOST = 1 << 26  # bytes
@@ -45,8 +45,8 @@ class TimesKeeper:
                 return
             if self.path.stat().st_size > _MOST:
                 raise FileError(str(self.path), None, "", f"is larger than {_MOST} bytes")
-            learned = read(self.path.read_text("utf-8"), str(self.path))
-        except (OSError, UnicodeDecodeError, FileError) as error:
+            learned = read(file_text(self.path), str(self.path))
+        except (OSError, FileError) as error:
             named = str(error) if str(self.path) in str(error) else f"{self.path}: {error}"
             self._readable = False
             self._say(

@@ -20,7 +20,7 @@ from timely_llm.validation.reader import (
     Entry,
     Fault,
     FileError,
-    decoded,
+    file_text,
     items,
     known,
     named,
@@ -128,7 +128,7 @@ def read(path: str | Path, skills: Mapping[str, SkillSet] | None = None) -> Trac
 
     ``skills`` by kind are those of the package unless given; plans must parse against them.
     """
-    return from_text(decoded(Path(path).read_bytes(), str(path)), str(path), skills)
+    return from_text(file_text(path), str(path), skills)
 
 
 def to_text(trace: Trace) -> str:

@@ -1,4 +1,5 @@
-"""The one strict reader of YAML and JSON: the classes that a file describes are its schema. Pure.
+"""The one strict reader of YAML and JSON: the classes that a file describes are its schema. Pure
+but for ``file_text``.
 
 A schema is a dataclass that derives from ``Entry``; pydantic fills it. The annotation of a field
 says what may be written there (``Annotated[float, number(0, 10, " m")]``), ``Entry.checked`` what
@@ -13,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_type_hints
 
 import yaml
@@ -31,13 +33,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from timely_llm.validation.names import hint
 
+MAX_BYTES = 1 << 28  # of any file
 MAX_TEXT = 262_144  # characters of a YAML file
 MAX_KEY = 200  # characters of a key
+MAX_DEPTH = 32  # lists and mappings in each other, of a YAML file
 
-CONSTRUCT_ERRORS = (
-    *(yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError, OverflowError),
-    RecursionError,
-)
+_CONSTRUCT_ERRORS = (yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError, OverflowError)
 """What PyYAML raises for values such as ``2001-99-99``, ``!!int x`` and ``!!bool x``."""
 
 Place = tuple[str | int, ...]
@@ -117,6 +118,23 @@ def _keys(schema: Any) -> list[str]:
     return keys
 
 
+class _Loader(yaml.SafeLoader):
+    """PyYAML looks far ahead in each list and mapping that is open: deep ones take it minutes."""
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        self._check_depth()
+        super().fetch_flow_collection_start(token)
+
+    def add_indent(self, column: int) -> bool:
+        self._check_depth()
+        return bool(super().add_indent(column))
+
+    def _check_depth(self) -> None:
+        if self.flow_level + len(self.indents) >= MAX_DEPTH:
+            words = f"is nested too deeply: more than {MAX_DEPTH} lists and mappings"
+            raise yaml.MarkedYAMLError(problem=words, problem_mark=self.get_mark())
+
+
 # ---- what may be written -----------------------------------------------------------------------
 
 
@@ -137,7 +155,7 @@ def typed(value: Any) -> Any:
     shown = f"is {_shown(value)}"
     try:
         found = yaml.SafeLoader("").construct_object(value.node)
-    except CONSTRUCT_ERRORS:
+    except _CONSTRUCT_ERRORS:
         raise Fault(f"{shown}: is no value of type {value.node.tag.rpartition(':')[2]}") from None
     if not isinstance(found, bool | int | float | str):
         raise Fault(f"{shown}: must be true, false, a number or a text")
@@ -338,8 +356,14 @@ def _field(place: Place) -> str:
     return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in place).lstrip(".")
 
 
-def decoded(data: bytes, source: str) -> str:
-    """The text of a file's bytes; a ``FileError`` names ``source`` where it is no UTF-8."""
+def file_text(path: str | Path) -> str:
+    """The text of a file. ``OSError`` where it cannot be read; a ``FileError`` names the line where
+    it is no UTF-8, and the limit where it is too large."""
+    source = str(path)
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise FileError(source, None, "", f"is larger than {MAX_BYTES} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -347,16 +371,44 @@ def decoded(data: bytes, source: str) -> str:
         raise FileError(source, line, "", "is not UTF-8") from None
 
 
+def yaml_value(text: str) -> Any:
+    """YAML of others, as it is; ``ValueError`` says in a line why it is none."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except _CONSTRUCT_ERRORS as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+def json_value(text: str | bytes, hook: Callable[..., Any] | None = None) -> Any:
+    """JSON of others, as it is; ``hook`` makes what stands for an object. ``ValueError`` for all
+    that is none, or cannot be read."""
+    try:
+        return json.loads(text, object_pairs_hook=hook)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """As ``json_value``, of an object; ``ValueError`` says what it is instead."""
+    try:
+        value = json_value(text)
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("is not a JSON object")
+    return value
+
+
 def parse_json(text: str, source: str, line: int | None = None) -> Document:
     """JSON without keys given twice; ``line`` is its place in a file of JSON Lines."""
     try:
-        return Document(json.loads(text, object_pairs_hook=_unique), source, None, line)
+        return Document(json_value(text, _unique), source, None, line)
     except json.JSONDecodeError as error:
         line = line or error.lineno
         reason = f"is not JSON: {error.msg}, column {error.colno}"
     except Fault as fault:
         reason = fault.reason
-    except (ValueError, RecursionError) as error:  # a number of too many digits; nested too deeply
+    except ValueError as error:  # a number of too many digits; nested too deeply
         reason = f"is not JSON that can be read: {error}"
     raise FileError(source, line, "", reason)
 
@@ -375,7 +427,7 @@ def parse_yaml(text: str, source: str, most: int = MAX_TEXT) -> Document:
         raise FileError(source, 1, "", f"has {len(text)} characters: must have at most {most}")
     line = 1
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_Loader)
         if root is None:
             raise FileError(source, 1, "", "is empty")
         return Document(_tree(root, (), source, {}), source, root)
@@ -386,8 +438,6 @@ def parse_yaml(text: str, source: str, most: int = MAX_TEXT) -> Document:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         reason = f"is not YAML: {error.reason}"
-    except RecursionError:
-        reason = "is nested too deeply"
     except FileError:
         raise
     except (ValueError, OverflowError) as error:  # a character or a version that cannot be
