@@ -10,7 +10,7 @@ from planner_cases import config, sim
 from timely_llm.core import events as ev
 from timely_llm.core.config import Limits
 from timely_llm.estimation.learned_times import Times
-from timely_llm.protocols.messages import ErrorCode, WhenBusy
+from timely_llm.protocols.messages import ErrorCode, ExecutionState, SkillCall, WhenBusy
 from timely_llm.protocols.utility import TimeUtility, Urgency
 
 WORTHLESS = TimeUtility(0.0, -1e6, 1.0)  # when it could be answered at the soonest
@@ -68,11 +68,13 @@ def test_an_engine_that_takes_another_one_than_was_thought(policy):
         {"total_remaining": sys.float_info.max},
         {"total_remaining": 1e300, "skill_remaining": -1e308},
         {"elapsed": 1e300},
+        {"elapsed": 1e308},
+        {"call": SkillCall("go", expected_duration=1e308)},
     ],
 )
 def test_a_robot_that_says_a_very_large_number(fields):
     """As for "unknown"; the other robot's goals do not notice."""
-    run = sim("r1", "r2")
+    run = sim("r1", "r2", plans={"long": ";".join(["go(0.1)"] * 5)})
     run.planner.state.fleet.times = Times()
     tell = run.tell
 
@@ -83,9 +85,64 @@ def test_a_robot_that_says_a_very_large_number(fields):
         tell(event, at)
 
     run.tell = told
+    times = {"r1": 1.0, "r2": 3.0}
+    goals = [run.goal(robot, "long", at=at) for robot, at in times.items() for _ in range(3)]
+    run.finish()
+    assert [run.result(goal).error_code for goal in goals[3:]] == [ErrorCode.NONE] * 3
+
+
+@pytest.mark.parametrize("state", list(ExecutionState))
+def test_a_report_whose_handling_fails_costs_its_robot_alone(state, monkeypatch):
+    """A fault of ours, met again and again: whatever the robot was to do ends with a result."""
+    run = sim("r1", "r2")
+    follow = run.planner._reports._follow
+
+    def fails(robot, request, report, now) -> None:
+        if robot.robot_id == "r1" and broken:
+            raise ZeroDivisionError("a test")
+        healthy(robot, request, report, now)
+
+    healthy, broken = follow[state], True
+    follow[state] = fails
     goals = [run.goal(robot, "long", at=1.0) for robot in ("r1", "r2") for _ in range(3)]
     run.finish()
     assert [run.result(goal).error_code for goal in goals[3:]] == [ErrorCode.NONE] * 3
+    met = [command for _, command in run.log if isinstance(command, ev.RobotFaulted)]
+    if met:
+        words = "robot 'r1' is given up: its report could not be handled: a test"
+        results = {(run.result(goal).error_code, run.result(goal).error_msg) for goal in goals[:3]}
+        assert (ErrorCode.ROBOT_LOST, words) in results
+        assert met[0].robot_id == "r1" and "ZeroDivisionError: a test" in met[0].words
+    assert bool(met) is (state in _REPORTED)
+    broken = False
+    last = run.goal("r1", "b", at=run.now + 1.0)
+    run.finish()
+    assert run.result(last).error_code is ErrorCode.NONE
+
+
+_REPORTED = (
+    *(ExecutionState.RECEIVED, ExecutionState.STARTED, ExecutionState.RUNNING),
+    *(ExecutionState.SUCCEEDED, ExecutionState.PLAN_RETURNED),
+)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_report_that_cannot_be_costs_its_robot_alone(own):
+    """One of another session is a stranger's."""
+    run = sim("r1", "r2")
+    goals = [run.goal(robot, "long", at=1.0) for robot in ("r1", "r1", "r2")]
+    run.run(3.0)
+    session = run.robots["r1"].session if own else 77
+    run.tell(ev.ReportInvalid("r1", session, "elapsed is inf s: must be finite"))
+    run.tell(ev.ReportInvalid("r9", session, "of a robot that there is not"))
+    run.finish()
+    code = ErrorCode.ROBOT_LOST if own else ErrorCode.NONE
+    assert [run.result(goal).error_code for goal in goals] == [code, code, ErrorCode.NONE]
+    if own:
+        words = "robot 'r1' is given up: elapsed is inf s: must be finite"
+        assert run.result(goals[0]).error_msg == words
+        assert run.commands("r1")[-1].endswith("CANCEL")
+        assert len(run.motions("r1")) == 1
 
 
 @pytest.mark.parametrize("too_long", [True, False])

@@ -6,6 +6,7 @@ from sim_parts import PROMPTS
 
 from timely_llm.core import events as ev
 from timely_llm.core.config import PlannerConfig
+from timely_llm.core.probes import MOST_OPEN
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import ErrorCode
 
@@ -55,6 +56,7 @@ def test_a_question_runs_before_plans():
         ({"scene": "x" * 4001}, ErrorCode.INVALID_GOAL, "at most 4000"),
         ({"timeout": -1.0}, ErrorCode.INVALID_GOAL, "timeout is -1.0"),
         ({"timeout": float("nan")}, ErrorCode.INVALID_GOAL, "timeout is nan"),
+        ({"timeout": 1e308}, ErrorCode.INVALID_GOAL, "timeout is 1e+308 s: must be 0 to 1e+06 s"),
     ],
 )
 def test_a_wrong_question_is_answered_with_the_field(fields, code, words):
@@ -100,3 +102,34 @@ def test_deactivated_every_question_is_answered():
     run.run(until=2.0)
     assert run.answers[ticket].code is ErrorCode.PLANNER_INACTIVE
     assert run.answers[late].code is ErrorCode.PLANNER_INACTIVE
+
+
+def test_a_question_that_the_engine_stumbles_over_ends_no_more_than_that(monkeypatch):
+    run = sim()
+    plan = run.goal("r1", "a")
+    run.run(until=1.01)
+
+    def fails(request) -> int:
+        raise RecursionError("a test")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run.engine, "submit", fails)
+        ticket = ask(run, "what is it")
+        run.run(until=1.2)
+    assert run.answers[ticket] == ev.Probed(ticket, ErrorCode.ENGINE_FAILED, "a test")
+    run.finish()
+    assert run.result(plan).error_code is ErrorCode.NONE
+
+
+def test_a_robot_that_floods_the_model_with_questions():
+    """Only so many are open at once; when they have ended, it may ask again."""
+    run = sim()
+    tickets = [ask(run, "slow") for _ in range(MOST_OPEN + 3)]
+    run.run(until=9.0)
+    codes = [run.answers[ticket].code for ticket in tickets]
+    assert codes == [ErrorCode.NONE] * MOST_OPEN + [ErrorCode.ROBOT_BUSY] * 3
+    words = f"{MOST_OPEN} questions of robot 'r1' are open: at most {MOST_OPEN}"
+    assert run.answers[tickets[-1]].error == words
+    again = ask(run, "slow")
+    run.run(until=10.0)
+    assert run.answers[again].code is ErrorCode.NONE

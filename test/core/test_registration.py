@@ -6,6 +6,7 @@ from sim_parts import walker
 
 from robot_adapters.executor.executor import RobotExecutor
 from timely_llm.core import events as ev
+from timely_llm.core import registration
 from timely_llm.core.config import PlannerConfig
 from timely_llm.protocols.messages import NO_PLAN, ErrorCode
 
@@ -167,3 +168,22 @@ def test_a_prompt_that_is_too_long_for_the_model_is_refused():
     code, error = robot.refusals[0]
     assert code is ErrorCode.INVALID_SKILL_SET
     assert "exceed max_model_len 80" in error
+
+
+def test_a_skill_set_that_nobody_thought_of_costs_its_robot_alone(monkeypatch):
+    run = FleetSim(PLANS)
+    run.add_robot("r1")
+    plan = run.goal("r1", "long", at=1.0)
+    run.run(2.0)
+
+    def fails(skills) -> str:
+        raise RecursionError("a test")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(registration, "plan_grammar", fails)
+        ticket = run.ask(lambda ticket: ev.RegisterRobot(ticket, "r2", "walker", instance="r2"))
+        run.run(2.1)
+    words = "skill_set cannot be used: RecursionError: a test"
+    assert run.answers[ticket] == ev.Registered(ticket, 0, ErrorCode.INVALID_SKILL_SET, words)
+    run.finish()
+    assert run.result(plan).error_code is ErrorCode.NONE

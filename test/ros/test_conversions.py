@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
 from timely_llm.action import Plan
-from timely_llm.msg import Execution, PlanEvent, Segment
+from timely_llm.msg import Execution, PlanEvent, PlannerStatus, Segment, SkillCall
+from timely_llm.msg import TimeUtility as RosTimeUtility
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.messages import PlanEventType
 from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.ros import conversions as conv
+from timely_llm.srv import Probe, RegisterRobot
 
 IDS = st.binary(min_size=16, max_size=16).map(bytes.hex)
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
-NUMBERS = st.floats(allow_nan=False)
+NUMBERS = st.floats(-values.LONGEST_TIME, values.LONGEST_TIME)
 COUNTS = st.integers(0, 2**32 - 1)
 LONG = st.integers(0, 2**64 - 1)
 #: s; multiples of 2^-9 are exact both in nanoseconds and in a float.
@@ -197,3 +199,48 @@ def test_a_number_that_names_no_constant_is_refused_with_its_field() -> None:
 def test_an_id_that_is_none_is_refused(plan_id) -> None:
     with pytest.raises(ValueError, match="hexadecimal"):
         conv.to_ros(values.Segment(1, plan_id, 0))
+
+
+BEYOND = [
+    (Execution(elapsed=1e308), "elapsed is 1e+308: must be finite, -1e+06 to 1e+06"),
+    (Execution(total_remaining=math.inf), "total_remaining is inf: must be finite"),
+    (Execution(skill_remaining=math.nan), "skill_remaining is nan: must be finite"),
+    (Execution(call=SkillCall(expected_duration=2e6)), "expected_duration is 2000000.0: must be"),
+    (Execution(call=SkillCall(evaluated=["x"] * 5000)), "evaluated has 10000 characters: at most"),
+    (Execution(value="x" * 8193), "value has 8193 characters: at most 8192"),
+    (Plan.Goal(time_budget=1e308), "time_budget is 1e+308: must be finite"),
+    (Plan.Goal(utility=RosTimeUtility(alpha=-1e308)), "utility.alpha is -1e+308: must be finite"),
+    (Plan.Goal(robot_id="x" * 257), "robot_id has 257 characters: at most 256"),
+    (Plan.Goal(instruction="x" * 10_000_000), "instruction has 10000000 characters: at most"),
+    (Plan.Result(utility=math.inf), "utility is inf: must be finite, -1e+15 to 1e+15"),
+    (Plan.Feedback(estimated_time_remaining=math.inf), "estimated_time_remaining is inf"),
+    (PlannerStatus(step_time=math.nan), "step_time is nan"),
+    (PlanEvent(horizon=math.inf), "horizon is inf"),
+    (Probe.Request(timeout=math.inf), "timeout is inf"),
+    (RegisterRobot.Request(skill_set="x" * 200_000), "skill_set has 200000 characters: at most"),
+    (RegisterRobot.Request(kind="x" * 1000), "kind has 1000 characters: at most 256"),
+]
+
+
+@pytest.mark.parametrize(("message", "words"), BEYOND, ids=[words for _, words in BEYOND])
+def test_what_cannot_be_is_refused_with_the_field_and_the_limit(message, words: str) -> None:
+    with pytest.raises(ValueError, match=words.replace("e+", "e\\+")):
+        if isinstance(message, PlanEvent):
+            conv.event_from_ros(message)
+        elif type(message) in conv._BY_MESSAGE:
+            conv.from_ros(message)
+        else:
+            conv.check(message)
+
+
+def test_of_what_went_wrong_no_more_is_kept_than_somebody_reads() -> None:
+    report = conv.from_ros(Execution(error="x" * 10_000_000))
+    assert report.error == "x" * 4096 + "… (10000000 characters)"
+
+
+def test_a_text_that_no_message_can_carry_is_escaped() -> None:
+    """Half of a surrogate pair, out of a file name or an SDK."""
+    report = values.Execution(1, 1, values.NO_PLAN, values.ExecutionState.FAILED, error="a\udc80é")
+    assert through_the_wire(conv.to_ros(report)).error == "a\\udc80é"
+    event = values.PlanEvent(values.NO_PLAN, "r\udc80", PlanEventType.SEGMENT, text="\udc80")
+    assert through_the_wire(conv.event_to_ros(event, "")).text == "\\udc80"

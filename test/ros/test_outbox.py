@@ -67,6 +67,12 @@ class World:
     def create_task(self, task) -> None:
         self.tasks.append(task)
 
+    def get_logger(self) -> World:
+        return self
+
+    def error(self, words: str, throttle_duration_sec: float) -> None:
+        self.log.append("error")
+
     def tell(self) -> None:
         self.log.append(f"logged {sys.exc_info()[1]}")
 
@@ -94,6 +100,7 @@ def world(monkeypatch) -> World:
         (ev.Probed(1), ["services.answer"]),
         (ev.RobotsChanged(()), ["robots.publish", "fleet.robots"]),
         (ev.TimesLearned(Learned()), ["times.keep"]),
+        (ev.RobotFaulted("d1", "a test"), ["error"]),
         (ev.SkillDrifted("d1", "mf", 1.5), ["times.drifted"]),
     ],
 )

@@ -18,9 +18,9 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from timely_llm.action import Plan
-from timely_llm.msg import PlannerStatus, TimeUtility
+from timely_llm.msg import Execution, PlannerStatus, TimeUtility
 from timely_llm.protocols.messages import ErrorCode, PlanEventType
-from timely_llm.srv import Probe, UnregisterRobot
+from timely_llm.srv import Probe, RegisterRobot, StopRobot, UnregisterRobot
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 SIMULATED = {
@@ -78,7 +78,10 @@ def ended(client: Client) -> list:
     return client.events if any(e.type is PlanEventType.ENDED for e in client.events) else []
 
 
+HUGE = "x" * 10_000_000
 BAD_GOALS = {
+    "huge robot id": (HUGE, "x", {}, ErrorCode.INVALID_GOAL, "robot_id has 10000000 characters"),
+    "huge": ("d1", HUGE, {}, ErrorCode.INVALID_GOAL, "instruction has 10000000 characters"),
     "unknown robot": ("d9", "wait a little", {}, ErrorCode.UNKNOWN_ROBOT, "'d9'"),
     "empty": ("d1", "  ", {}, ErrorCode.INVALID_GOAL, "instruction is empty"),
     "too long": ("d1", "x" * 1001, {}, ErrorCode.INVALID_GOAL, "1001 characters: at most 1000"),
@@ -311,6 +314,39 @@ def test_a_robot_may_be_anywhere_where_topics_can_be(flying: Client, namespace: 
     response = flying.register("nowhere", robot_namespace="/" + "a" * 240)
     assert response.error_code == ErrorCode.INVALID_GOAL
     assert response.error_msg == "robot_namespace has 241 characters: at most 237"
+    assert flying.goal("d1", "wait a little").result()[0] is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("service", "name", "fields", "words"),
+    [
+        (StopRobot, "stop_robot", {"robot_id": HUGE}, "robot_id has 10000000 characters"),
+        (UnregisterRobot, "unregister_robot", {"robot_id": HUGE}, "robot_id has 10000000"),
+        (RegisterRobot, "register_robot", {"kind": HUGE}, "kind has 10000000 characters"),
+        (RegisterRobot, "register_robot", {"skill_set": HUGE}, "skill_set has 10000000"),
+        (Probe, "probe", {"question": HUGE}, "question has 10000000 characters"),
+        (Probe, "probe", {"timeout": math.inf}, "timeout is inf: must be finite"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused(flying: Client, service, name, fields, words) -> None:
+    response = flying.call(service, name, **fields)
+    assert response.error_code == ErrorCode.INVALID_GOAL
+    assert response.error_msg.startswith(words)
+
+
+def test_a_robot_that_reports_what_cannot_be_costs_itself_alone(flying: Client) -> None:
+    other = flying.goal("d2", "wait in steps")
+    goal = flying.goal("d1", "wait long")
+    goal.wait_for_segments()
+    forged = flying.node.create_publisher(Execution, "/d1/execution", 1000)
+    flying.until(forged.get_subscription_count, "the planner's reader")
+    report = Execution(session=flying.robots["d1"].session, elapsed=1e308)
+    forged.publish(report)
+    code, result = goal.result()
+    assert code is ErrorCode.ROBOT_LOST
+    assert "'d1' is given up: elapsed is 1e+308: must be finite" in result.error_msg
+    assert other.result()[0] is ErrorCode.NONE
+    flying.wait_for_robots("d1")
     assert flying.goal("d1", "wait a little").result()[0] is ErrorCode.NONE
 
 

@@ -25,8 +25,11 @@ class Planner:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.heard: list[Execution] = []
+        self.garbled: list[tuple[str, int, str]] = []
         self.robot_links = RobotLinks(
-            client.node, lambda robot_id, report: self.heard.append(report)
+            client.node,
+            lambda robot_id, report: self.heard.append(report),
+            lambda robot_id, session, reason: self.garbled.append((robot_id, session, reason)),
         )
         client.listen("r1")
         self._reports = client.node.create_publisher(ExecutionMessage, "/r1/execution", 1000)
@@ -80,3 +83,17 @@ def test_what_is_cancelled_before_it_was_sent_is_never_sent(planner: Planner) ->
     planner.robot_links.send("r1", segment(1, "sent"))
     planner.speak(1)
     assert planner.texts(1) == ["sent"]
+
+
+def test_a_report_that_cannot_be_is_told_with_its_session(planner: Planner) -> None:
+    planner.robot_links.open("r2", "/r2", 2)
+    reports = planner.client.node.create_publisher(ExecutionMessage, "/r2/execution", 1000)
+    planner.client.until(reports.get_subscription_count, "the planner's reader")
+    reports.publish(ExecutionMessage(session=2, elapsed=1e308))
+    reports.publish(ExecutionMessage(session=3, state=99))
+    planner.client.until(lambda: len(planner.garbled) == 2, "both")
+    one, other = planner.garbled
+    assert one == ("r2", 2, "elapsed is 1e+308: must be finite, -1e+06 to 1e+06")
+    assert other[:2] == ("r2", 3)
+    assert other[2].startswith("state is 99: must be one of 0 RECEIVED")
+    assert planner.heard == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.parser import parse
-from timely_llm.protocols.utility import TimeUtility, Urgency
+from timely_llm.protocols.utility import MOST, TimeUtility, Urgency
 from timely_llm.simulation.trace import Arrival, Task, Trace
 from timely_llm.simulation.trace_file import from_text, read, to_text, write
 from timely_llm.simulation.workloads.published import make, names
@@ -26,7 +26,9 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)))
 SOME_TEXT = TEXT.filter(bool)
 TIME = st.floats(0, 1e9)
 COUNT = st.integers(0, 10**9)
-UTILITY = st.builds(TimeUtility, TIME, st.floats(-1e9, 0), st.floats(0, 1e9, exclude_min=True))
+UTILITY = st.builds(
+    TimeUtility, *(st.floats(*ends) for ends in ((0, MOST), (-MOST, 0), (1e-300, MOST)))
+)
 ANSWER = st.builds(
     Task,
     name=SOME_TEXT,

@@ -49,6 +49,15 @@ class ExecutionArrived:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportInvalid:
+    """A report of the robot's that could not be read; ``reason`` names the field and the limit."""
+
+    robot_id: str
+    session: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterRobot:
     """``ticket`` comes back with the answer, ``Registered``. ``instance`` is the adapter's own."""
 
@@ -114,6 +123,7 @@ Event = (
     | GoalInvalid
     | GoalCanceled
     | ExecutionArrived
+    | ReportInvalid
     | RegisterRobot
     | UnregisterRobot
     | StopRobots
@@ -177,6 +187,14 @@ class RobotsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RobotFaulted:
+    """A robot was given up for a report of its; ``words`` are for the log."""
+
+    robot_id: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class SkillDrifted:
     """A robot's skill takes ``factor`` times as long as it used to; 1: as long as it used to."""
 
@@ -199,6 +217,7 @@ Command = (
     | Answered
     | Probed
     | RobotsChanged
+    | RobotFaulted
     | SkillDrifted
     | TimesLearned
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from timely_llm.core import events as ev
 from timely_llm.core.config import Limits, urgency_of
 from timely_llm.core.probes import Probes
@@ -11,6 +9,7 @@ from timely_llm.core.request import Request, State
 from timely_llm.core.robots import Refused, Robot
 from timely_llm.core.state import PlannerState
 from timely_llm.protocols.messages import (
+    LONGEST_TIME,
     ErrorCode,
     PlanEventType,
     PlanGoal,
@@ -130,7 +129,7 @@ def check_goal(goal: PlanGoal, limits: Limits) -> None:
             refuse(f"{name} has {length} characters: at most {limit}")
     for name in ("ttft", "tpot", "time_budget"):
         value = getattr(goal, name)
-        if not math.isfinite(value) or value < 0:
-            refuse(f"{name} is {value} s: must be finite and at least 0 (0: none)")
+        if not 0.0 <= value <= LONGEST_TIME:
+            refuse(f"{name} is {value} s: must be 0 to {LONGEST_TIME:g} s (0: none)")
     if goal.max_replans > limits.replans:
         refuse(f"max_replans is {goal.max_replans}: at most {limits.replans}")

@@ -99,6 +99,7 @@ class Planner:
             ev.Activate: goals.activate,
             ev.Deactivate: goals.deactivate,
             ev.ExecutionArrived: self._reports.arrived,
+            ev.ReportInvalid: self._reports.invalid,
             ev.StopRobots: self._reports.stop_robots,
             ev.KeepTimes: self._reports.keep_times,
             ev.AskProbe: self.probes.ask,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -11,11 +10,12 @@ from timely_llm.core.robots import Refused, Robot
 from timely_llm.core.state import PlannerState
 from timely_llm.policies import Decision
 from timely_llm.prompts.template import TemplateError
-from timely_llm.protocols.engine import EngineError, EngineRequest, Output
-from timely_llm.protocols.messages import ErrorCode
+from timely_llm.protocols.engine import EngineRequest, Output
+from timely_llm.protocols.messages import LONGEST_TIME, ErrorCode
 
 MAX_QUESTION = 200  # characters
 MAX_TOKENS = 24  # of an answer
+MOST_OPEN = 8  # questions of one robot
 # Printable characters, but no quotes or backslashes: an answer can stand in a plan as a string.
 GRAMMAR = 'root ::= " "? [A-Za-z0-9] [A-Za-z0-9 _.,:+-]{0,59}\n'
 
@@ -25,6 +25,7 @@ class Probe:
     """A robot's question to the model: who asked, until when (s) it is of use, what is written."""
 
     ticket: int
+    robot_id: str
     deadline: float
     uncached: int  # prompt tokens that the engine has yet to compute
     text: list[str] = field(default_factory=list)
@@ -63,12 +64,12 @@ class Probes:
         except TemplateError as error:
             state.out.append(ev.Probed(event.ticket, ErrorCode.INVALID_GOAL, str(error)))
             return
-        except EngineError as error:
+        except Exception as error:  # the engine's, or one that nobody thought of
             state.out.append(ev.Probed(event.ticket, ErrorCode.ENGINE_FAILED, str(error)))
             return
         deadline = now + (event.timeout or state.config.probe_timeout)
         uncached = tokens - state.prefixes.cached(robot.prefix)
-        self._open[request.id] = Probe(event.ticket, deadline, uncached)
+        self._open[request.id] = Probe(event.ticket, robot.robot_id, deadline, uncached)
         state.look_at(deadline)
 
     def _check(self, event: ev.AskProbe) -> Robot:
@@ -86,12 +87,17 @@ class Probes:
             words = f"question has {question} characters: must have 1 to {MAX_QUESTION}"
         elif scene > state.config.limits.scene:
             words = f"scene has {scene} characters: at most {state.config.limits.scene}"
-        elif not math.isfinite(timeout) or timeout < 0:
-            words = f"timeout is {timeout} s: must be finite and at least 0 (0: the default)"
+        elif not 0.0 <= timeout <= LONGEST_TIME:
+            words = f"timeout is {timeout} s: must be 0 to {LONGEST_TIME:g} s (0: the default)"
         elif not state.prompts.has_probe:
             words = f"{state.prompts.source} has no block 'probe': nobody to ask"
         if words:
             raise Refused(ErrorCode.INVALID_GOAL, words)
+        if sum(probe.robot_id == robot.robot_id for probe in self._open.values()) >= MOST_OPEN:
+            words = (
+                f"{MOST_OPEN} questions of robot {robot.robot_id!r} are open: at most {MOST_OPEN}"
+            )
+            raise Refused(ErrorCode.ROBOT_BUSY, words)
         return robot
 
     def before(self, decision: Decision) -> Decision:

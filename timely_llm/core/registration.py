@@ -34,6 +34,11 @@ class Registration:
         except Refused as refusal:
             state.out.append(ev.Registered(event.ticket, 0, refusal.code, refusal.error))
             return
+        except Exception as error:  # a skill set that nobody thought of costs its robot alone
+            words = f"skill_set cannot be used: {type(error).__name__}: {error}"
+            code = ErrorCode.INVALID_SKILL_SET
+            state.out.append(ev.Registered(event.ticket, 0, code, words))
+            return
         if old is not None:
             self._restarted(old, now)
         robot = state.fleet.add(

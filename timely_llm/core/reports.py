@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 from timely_llm.core import events as ev
@@ -41,11 +42,33 @@ class Reports:
         }
 
     def arrived(self, event: ev.ExecutionArrived, now: float) -> None:
-        """Follow a robot's report. Repeats and other sessions' reports are no news."""
-        state, report = self._state, event.execution
-        robot = state.fleet.robots.get(event.robot_id)
-        first = robot is not None and not robot.spoke
-        if robot is None or not robot.heard(report, now):
+        """Follow a robot's report. Repeats and other sessions' reports are no news. Whatever goes
+        wrong with one costs its robot, and no other."""
+        robot = self._state.fleet.robots.get(event.robot_id)
+        if robot is None:
+            return
+        try:
+            self._follow_report(robot, event.execution, now)
+        except Exception as error:
+            words = f"its report could not be handled: {error}"
+            self._give_up(robot, words, traceback.format_exc(), now)
+
+    def invalid(self, event: ev.ReportInvalid, now: float) -> None:
+        """A report that could not be read; one of another session is a stranger's."""
+        robot = self._state.fleet.robots.get(event.robot_id)
+        if robot is not None and event.session == robot.session:
+            self._give_up(robot, event.reason, event.reason, now)
+
+    def _give_up(self, robot: Robot, reason: str, log: str, now: float) -> None:
+        """What the robot does is not known: it is lost until its next report, and is to stop."""
+        robot.alive = False
+        self._state.out.append(ev.RobotFaulted(robot.robot_id, log))
+        self._state.robots_changed()
+        self._end_all(robot, ErrorCode.ROBOT_LOST, f"is given up: {reason}", now)
+
+    def _follow_report(self, robot: Robot, report: Execution, now: float) -> None:
+        state, first = self._state, not robot.spoke
+        if not robot.heard(report, now):
             return
         if first:
             state.look_at(state.lost_at(robot))

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from timely_llm.estimation.drift import Drift
 from timely_llm.estimation.skill_time import QUANTILE, Estimate, RobotSkill, Sample, SkillTimes
 from timely_llm.language.skills import Duration, Skill, SkillSet
-from timely_llm.protocols.messages import SkillCall
+from timely_llm.protocols.messages import LONGEST_TIME, SkillCall
 
 MOST_ROBOTS = 1000  # that are remembered
 
@@ -59,7 +58,7 @@ class RobotTimes:
         """``call`` was executed to its end in ``elapsed`` s. If the robot does it notably slower or
         faster than it used to: how many times as long it takes, 1 where that is usual again."""
         own = self._own(call)
-        if own is None or not 0.0 <= elapsed < math.inf:
+        if own is None or not 0.0 <= elapsed <= LONGEST_TIME:
             return None
         return own.drift.factor if own.observe(self.expected(call), elapsed) else None
 
@@ -68,11 +67,12 @@ class RobotTimes:
         skill = self._known.get(call.name)
         if skill is not None and len(call.evaluated) == len(skill.arguments) > 0:
             try:
-                return max(0.0, skill.expected_duration(skill.parse_values(call.evaluated)))
+                own = skill.expected_duration(skill.parse_values(call.evaluated))
+                return min(LONGEST_TIME, max(0.0, own))
             except (ValueError, OverflowError):  # not the skill set's: the robot's own word stands
                 pass
         expected = call.expected_duration
-        return expected if 0.0 <= expected < math.inf else 0.0
+        return expected if 0.0 <= expected <= LONGEST_TIME else 0.0
 
     def name(self, call: SkillCall) -> str:
         """The skill's name; calls may use its long one."""

@@ -14,6 +14,16 @@ from timely_llm.protocols.utility import TimeUtility, Urgency
 
 NO_PLAN = "0" * 32
 
+# Limits of what comes from outside; texts in characters.
+LONGEST_TIME = 1e6  # s, that a goal or a report speaks of
+MOST_NUMBER = 1e15  # of any other number
+LONGEST_NAME = 256  # ids, kinds, names
+LONGEST_VALUE = 8192  # an argument, or what a call returns
+LONGEST_WORDS = 4096  # kept of what somebody says went wrong
+LONGEST_REQUEST = 1 << 20  # an instruction, a scene
+LONGEST_SKILL_SET = 1 << 17
+LONGEST_TEXT = 1 << 24  # any other
+
 
 class ErrorCode(IntEnum):
     """Why a goal or a request ended as it did; values as in ``action/Plan``."""
@@ -107,6 +117,11 @@ class FeedbackState(IntEnum):
     SUSPENDED = 3
     EXECUTING = 4
     STOPPING = 5
+
+
+def head(text: str, most: int) -> str:
+    """The text, or its first ``most`` characters and how many it had."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
 
 
 @dataclass(frozen=True, slots=True)

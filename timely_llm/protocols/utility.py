@@ -18,13 +18,17 @@ class Urgency(IntEnum):
     BACKGROUND = 5
 
 
+MOST = 1e6
+"""s, 1/s and 1: sums of them, and their products with any time, are numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class TimeUtility:
     """U(t) = min(beta, alpha (t - ert) + beta): TimelyLLM, Eq. 1.
 
     ``ert`` is the expected response time in s (>= 0), ``alpha`` the slope after it in 1/s (<= 0)
-    and ``beta`` the utility of a response within ``ert`` (> 0). Anything else is a ``ValueError``
-    that names the field.
+    and ``beta`` the utility of a response within ``ert`` (> 0); none is beyond ``MOST``. Anything
+    else is a ``ValueError`` that names the field.
     """
 
     ert: float
@@ -33,8 +37,9 @@ class TimeUtility:
 
     def __post_init__(self) -> None:
         for name in ("ert", "alpha", "beta"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"utility.{name} is {getattr(self, name)}: must be finite")
+            if not abs(getattr(self, name)) <= MOST:
+                words = f"must be finite, {-MOST:g} to {MOST:g}"
+                raise ValueError(f"utility.{name} is {getattr(self, name)}: {words}")
         if self.ert < 0:
             raise ValueError(f"utility.ert is {self.ert} s: must be at least 0")
         if self.alpha > 0:

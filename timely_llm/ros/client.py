@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from action_msgs.msg import GoalStatus
 from rclpy.action import ActionClient
 from rclpy.client import Client
 from rclpy.qos import QoSProfile
@@ -80,8 +81,23 @@ class PlanRequest:
             handle.cancel_goal_async()
 
     def _done(self, future: Future[Any]) -> None:
-        response: Any = future.result()
-        self.result = from_ros(response.result)
+        self.result = result_of(self.plan_id, future.result())
+
+
+def result_of(plan_id: str, response: Any) -> values.PlanResult:
+    """The goal's result out of the action's response. The planner's response has an empty one,
+    whose code means nothing, where it has none: asked for too late, or a goal of another planner.
+    """
+    try:
+        result: values.PlanResult = from_ros(response.result)
+    except ValueError as error:
+        words = f"the goal's result cannot be read: {error}"
+        return values.PlanResult(plan_id, values.ErrorCode.ENGINE_FAILED, words)
+    good = result.error_code is values.ErrorCode.NONE
+    if good and response.status != GoalStatus.STATUS_SUCCEEDED:
+        words = "the planner has no result of this goal, or no longer"
+        return values.PlanResult(plan_id, values.ErrorCode.TIMEOUT, words)
+    return result
 
 
 class PlannerClient(GuestNode):
@@ -232,7 +248,16 @@ class PlannerClient(GuestNode):
         read: Callable[[Any], Any],
         callback: Callable[[Any], None],
     ) -> None:
-        self.node.create_subscription(kind, topic, lambda m: callback(read(m)), qos)
+        def received(message: Any) -> None:
+            try:
+                value = read(message)
+            except ValueError as error:
+                words = f"message on {topic} ignored: {error}"
+                self.node.get_logger().warning(words, throttle_duration_sec=5.0)
+            else:
+                callback(value)
+
+        self.node.create_subscription(kind, topic, received, qos)
 
     def _on_status(self, status: values.PlannerStatus) -> None:
         self._heard = time.monotonic()

@@ -2,13 +2,14 @@
 
 ``to_ros`` and ``from_ros`` go by tables: which message a dataclass is, and how a field of a given
 kind is written. A message whose value makes no sense (a number that names no constant, a utility
-that is not one) is a ``ValueError`` that names the field, and so is an id that is none; nothing
-else is checked here.
+that is not one, a number or a text beyond its limit) is a ``ValueError`` that names the field, and
+so is an id that is none; nothing else is checked here.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from enum import IntEnum
@@ -83,6 +84,49 @@ def utility_from_ros(message: RosTimeUtility) -> TimeUtility | None:
     return TimeUtility(message.ert, message.alpha, message.beta)
 
 
+# ---- limits --------------------------------------------------------------------------------------
+
+#: The most of a field, by its name: the magnitude of a number, the characters of a text.
+_MOST: dict[str, float] = {
+    **dict.fromkeys(("elapsed", "skill_remaining", "total_remaining"), values.LONGEST_TIME),
+    **dict.fromkeys(("expected_duration", "timeout"), values.LONGEST_TIME),
+    **dict.fromkeys(("ttft", "tpot", "time_budget"), values.LONGEST_TIME),
+    **dict.fromkeys(("robot_id", "kind", "name", "robot_namespace"), values.LONGEST_NAME),
+    **dict.fromkeys(("arguments", "evaluated", "value", "question"), values.LONGEST_VALUE),
+    **dict.fromkeys(("instruction", "scene"), values.LONGEST_REQUEST),
+    "skill_set": values.LONGEST_SKILL_SET,
+}
+_DEFAULT = {
+    "double": values.MOST_NUMBER,
+    "string": values.LONGEST_TEXT,
+    "sequence<string>": values.LONGEST_TEXT,
+}
+
+
+@functools.cache
+def _limits(message_type: Any) -> tuple[tuple[str, str, float], ...]:
+    """Name, kind and most of the fields of a message that have a limit."""
+    fields = message_type.get_fields_and_field_types().items()
+    return tuple(
+        (name, kind, _MOST.get(name, _DEFAULT[kind])) for name, kind in fields if kind in _DEFAULT
+    )
+
+
+def check(message: Any) -> None:
+    """``ValueError`` that names the field and the limit, unless every number is finite and every
+    number and text within its limit. What lies deeper in the message is not looked at."""
+    message_type: Any = type(message)
+    for name, kind, most in _limits(message_type):
+        value = getattr(message, name)
+        if kind == "double":
+            if not abs(value) <= most:
+                raise ValueError(f"{name} is {value}: must be finite, {-most:g} to {most:g}")
+        elif (
+            length := len(value) if kind == "string" else sum(map(len, value), len(value))
+        ) > most:
+            raise ValueError(f"{name} has {length} characters: at most {most:.0f}")
+
+
 # ---- fields --------------------------------------------------------------------------------------
 
 
@@ -114,12 +158,20 @@ def _nested(many: bool = False) -> _Kind:
     return _Kind(lambda item: to_ros(item), lambda item, field: from_ros(item))
 
 
-_PLAIN = _Kind(lambda value: value, lambda value, field: value)
+def _writable(text: str) -> str:
+    """A text as a message can carry it: no half of a surrogate pair, but its escape."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+_PLAIN = _Kind(
+    lambda value: _writable(value) if type(value) is str else value, lambda value, field: value
+)
+_WORDS = _Kind(_writable, lambda value, field: values.head(value, values.LONGEST_WORDS))
 _TIME = _Kind(time_to_ros, lambda value, field: time_from_ros(value))
 _UUID = _Kind(uuid_to_ros, lambda value, field: uuid_from_ros(value))
 _INSTANCE = _Kind(instance_to_ros, lambda value, field: instance_from_ros(value))
 _UTILITY = _Kind(utility_to_ros, lambda value, field: utility_from_ros(value))
-_TUPLE = _Kind(list, lambda value, field: tuple(value))
+_TUPLE = _Kind(lambda texts: list(map(_writable, texts)), lambda value, field: tuple(value))
 
 #: Message of each dataclass, and the fields that are not written as they are.
 _TABLE: dict[type, tuple[type, dict[str, _Kind]]] = {
@@ -139,6 +191,7 @@ _TABLE: dict[type, tuple[type, dict[str, _Kind]]] = {
             "plan_id": _UUID,
             "state": _enum(values.ExecutionState),
             "call": _nested(),
+            "error": _WORDS,
             "stamp": _TIME,
         },
     ),
@@ -171,6 +224,7 @@ def to_ros(value: Any) -> Any:
 
 def from_ros(message: Any) -> Any:
     """The dataclass of a ROS message (of a ``PlanEvent``: ``event_from_ros``)."""
+    check(message)
     value_type = _BY_MESSAGE[type(message)]
     kinds = _TABLE[value_type][1]
     return value_type(
@@ -223,7 +277,7 @@ def event_to_ros(event: values.PlanEvent, instance: str) -> PlanEvent:
         horizon=event.horizon,
     )
     for name in _PLAIN_EVENT_FIELDS:
-        setattr(message, name, getattr(event, name))
+        setattr(message, name, _PLAIN.write(getattr(event, name)))
     if event.goal is not None:
         goal = to_ros(event.goal)
         for name in _GOAL_FIELDS:
@@ -239,6 +293,7 @@ def event_from_ros(message: PlanEvent) -> values.PlanEvent:
     """The event; a result holds what the message has of it (``num_segments`` and ``plan``
     are not in it)."""
     kind = _enum(values.PlanEventType).read(message.type, "type")
+    check(message)
     plan_id = uuid_from_ros(message.plan_id)
     goal = result = None
     if kind is values.PlanEventType.ACCEPTED:

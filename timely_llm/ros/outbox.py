@@ -43,6 +43,7 @@ class Outbox:
     ) -> None:
         self._executor, self._clock, self._links, self._plans = executor, clock, links, plans
         self._services, self._times, self._fleet = services, times, fleet
+        self._log = node.get_logger()
         self._events = node.create_publisher(PlanEvent, "plan_events", RELIABLE)
         self._robots = node.create_publisher(RobotList, "robots", LATCHED)
         self._waiting: list[ev.Command] = []
@@ -124,6 +125,10 @@ class Outbox:
                 self._services.answer(command)
             case ev.RobotsChanged(robots):
                 self.show_robots(robots)
+            case ev.RobotFaulted(robot_id, words):
+                self._log.error(
+                    f"robot {robot_id!r} is given up: {words}", throttle_duration_sec=1.0
+                )
             case ev.TimesLearned(learned):
                 self._times.keep(learned)
             case ev.SkillDrifted(robot_id, skill, factor):

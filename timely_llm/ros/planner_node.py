@@ -71,7 +71,7 @@ class PlannerNode(LifecycleNode):
         self._time, self._time_lock = SteadyTime(), threading.Lock()
         file = self.parameters["times_file"]
         self._times = TimesKeeper(Path(file).expanduser() if file else None, log.warning, log.error)
-        self._links = RobotLinks(self, self._heard)
+        self._links = RobotLinks(self, self._heard, self._garbled)
         self._plans = PlanServer(self, self._put)
         self._planner_services = Services(self, self._put, self._links, new_instance())
         self._outbox = Outbox(
@@ -226,6 +226,9 @@ class PlannerNode(LifecycleNode):
         self._put(ev.ExecutionArrived(robot_id, report))
         if self._fleet is not None:
             self._fleet.execution(robot_id, report)
+
+    def _garbled(self, robot_id: str, session: int, reason: str) -> None:
+        self._put(ev.ReportInvalid(robot_id, session, reason))
 
     def _keep_times(self) -> None:
         self._put(ev.KeepTimes())

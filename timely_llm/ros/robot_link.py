@@ -41,13 +41,19 @@ def check_namespace(namespace: str) -> None:
 
 
 class RobotLinks:
-    """One pair of topics per robot. ``heard`` gets every report, in the executor's thread.
+    """One pair of topics per robot. ``heard`` gets every report, ``garbled`` the session and the
+    fault of one that cannot be read, in the executor's thread.
 
     ``send`` may be called from any thread, everything else from the executor's.
     """
 
-    def __init__(self, node: Node, heard: Callable[[str, values.Execution], None]) -> None:
-        self._node, self._heard = node, heard
+    def __init__(
+        self,
+        node: Node,
+        heard: Callable[[str, values.Execution], None],
+        garbled: Callable[[str, int, str], None],
+    ) -> None:
+        self._node, self._heard, self._garbled = node, heard, garbled
         self._links: dict[str, _RobotLink] = {}
         self._early: dict[str, list[values.Segment]] = {}  # of a session not opened yet
         self._lock = threading.Lock()
@@ -103,9 +109,7 @@ class RobotLinks:
         try:
             report = from_ros(message)
         except ValueError as error:
-            self._node.get_logger().warning(
-                f"report of robot {robot_id!r} ignored: {error}", throttle_duration_sec=5.0
-            )
+            self._garbled(robot_id, message.session, str(error))
             return
         with self._lock:
             link = self._links.get(robot_id)

@@ -12,7 +12,7 @@ from rclpy.task import Future
 from timely_llm import srv
 from timely_llm.core import events as ev
 from timely_llm.protocols.messages import ErrorCode, RobotInfo
-from timely_llm.ros.conversions import instance_from_ros, instance_to_ros, to_ros
+from timely_llm.ros.conversions import check, instance_from_ros, instance_to_ros, to_ros
 from timely_llm.ros.qos import BURST
 from timely_llm.ros.robot_link import RobotLinks, check_namespace
 
@@ -66,7 +66,15 @@ class Services:
             self.answer(ev.Answered(ticket, ErrorCode.PLANNER_INACTIVE, words))
 
     def _serve(self, kind: Any, name: str, respond: Callable[[Any, Any], Any]) -> None:
-        self._node.create_service(kind, name, respond, qos_profile=BURST)
+        async def checked(request: Any, response: Any) -> Any:
+            try:
+                check(request)
+            except ValueError as error:
+                response.error_code, response.error_msg = int(ErrorCode.INVALID_GOAL), str(error)
+                return response
+            return await respond(request, response)
+
+        self._node.create_service(kind, name, checked, qos_profile=BURST)
 
     async def _ask(
         self, response: Any, make: Callable[[int], ev.Event], then: Then = lambda answer: None
@@ -148,7 +156,7 @@ class Services:
             response.answer = answer.answer
         return response
 
-    def _list(
+    async def _list(
         self, request: srv.ListRobots.Request, response: srv.ListRobots.Response
     ) -> srv.ListRobots.Response:
         response.instance = instance_to_ros(self.instance)
