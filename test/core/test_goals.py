@@ -163,3 +163,15 @@ def test_more_goals_than_may_wait_are_refused():
     elsewhere = run.goal("drone2", "short", at=1.2)
     assert refusal(run, plan) == ("ROBOT_BUSY", "2 goals wait for robot 'r1': at most 2")
     assert run.result(elsewhere).error_code is ErrorCode.NONE
+
+
+def test_of_a_goal_that_is_too_long_no_more_is_kept_than_of_one_that_is_not():
+    run = sim(config=PlannerConfig(limits=Limits(instruction=20, scene=10)))
+    plan = run.goal("r1", "x" * 10_000_000, at=1.0, scene="y" * 10_000_000)
+    good = run.goal("r1", "short", at=1.0)
+    run.finish()
+    assert run.result(plan).error_msg == "instruction has 10000000 characters: at most 20"
+    kept = {event.plan_id: event.goal for event in run.events if event.goal is not None}
+    assert kept[plan].instruction == "x" * 20 + "… (10000000 characters)"
+    assert kept[plan].scene == "y" * 10 + "… (10000000 characters)"
+    assert kept[good].instruction == "short"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from timely_llm.core import events as ev
 from timely_llm.core.config import Limits, urgency_of
 from timely_llm.core.probes import Probes
@@ -15,6 +17,7 @@ from timely_llm.protocols.messages import (
     PlanGoal,
     PlanResult,
     WhenBusy,
+    head,
 )
 from timely_llm.protocols.utility import Urgency
 
@@ -30,7 +33,7 @@ class Goals:
         state, goal = self._state, event.goal
         if event.plan_id in state.requests:
             return  # the same goal again; its own result is still to come
-        request = state.accept(event.plan_id, goal, now)
+        request = state.accept(event.plan_id, _bounded(goal, state.config.limits), now)
         try:
             if not state.active:
                 raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
@@ -110,6 +113,14 @@ def _check_robot(robot: Robot) -> None:
         raise Refused(
             ErrorCode.ROBOT_STOPPED, f"robot {robot.robot_id!r} is stopped: rearm it first"
         )
+
+
+def _bounded(goal: PlanGoal, limits: Limits) -> PlanGoal:
+    """The goal, with no more of its texts than one may have that is not refused for them."""
+    instruction, scene = head(goal.instruction, limits.instruction), head(goal.scene, limits.scene)
+    if (instruction, scene) == (goal.instruction, goal.scene):
+        return goal
+    return replace(goal, instruction=instruction, scene=scene)
 
 
 def check_goal(goal: PlanGoal, limits: Limits) -> None:

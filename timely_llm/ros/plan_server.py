@@ -18,6 +18,7 @@ from timely_llm.ros.conversions import from_ros, to_ros, uuid_from_ros
 from timely_llm.ros.qos import BURST
 
 RESULT_TIMEOUT = 60  # s that a result is kept for a client that asks late
+MOST_GOALS = 10_000  # with those whose result is kept; more are rejected
 
 
 class PlanServer:
@@ -32,7 +33,7 @@ class PlanServer:
             Plan,
             "plan",
             self._execute,
-            goal_callback=lambda request: GoalResponse.ACCEPT,
+            goal_callback=self._asked,
             handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
             goal_service_qos_profile=BURST,
@@ -64,6 +65,9 @@ class PlanServer:
             if not future.done():
                 future.set_result(result)
 
+    def _asked(self, request: Plan.Goal) -> GoalResponse:
+        return GoalResponse.ACCEPT if self._server.kept < MOST_GOALS else GoalResponse.REJECT
+
     def _accepted(self, handle: ServerGoalHandle) -> None:
         plan_id = uuid_from_ros(handle.goal_id)
         self._goals[plan_id] = handle, Future()
@@ -72,6 +76,7 @@ class PlanServer:
             event = ev.GoalArrived(plan_id, from_ros(handle.request))
         except ValueError as error:
             event = ev.GoalInvalid(plan_id, str(error))
+        _forget_texts(handle.request)
         if not self._put(event):
             code, words = values.ErrorCode.PLANNER_INACTIVE, "the planner is not configured"
             self.end(values.PlanResult(plan_id, code, words))
@@ -95,6 +100,12 @@ class PlanServer:
         return to_ros(result)
 
 
+def _forget_texts(request: Plan.Goal) -> None:
+    """rclpy keeps a goal's request as long as its result."""
+    request.instruction = request.scene = ""
+    request.robot_id = values.head(request.robot_id, values.LONGEST_NAME)
+
+
 class _Server(ActionServer[Any, Any, Any]):
     """An action server that knows which results nobody has asked for yet. rclpy has no public place
     to learn that; were this one renamed, no result would ever count as asked for."""
@@ -103,6 +114,11 @@ class _Server(ActionServer[Any, Any, Any]):
         self._asked: set[bytes] = set()
         self._then: Callable[[], None] | None = None
         super().__init__(*arguments, **options)
+
+    @property
+    def kept(self) -> int:
+        """How many goals there are, those included that have ended and whose result is kept."""
+        return len(self._goal_handles)
 
     def when_asked(self, then: Callable[[], None]) -> None:
         self._then = then
