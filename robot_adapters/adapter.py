@@ -26,7 +26,7 @@ class Progress:
     """How far the call that was started last has come. Times in s on the robot's clock.
 
     ``remaining`` is what the robot can know, and a lower estimate where it cannot: the planner
-    resumes a plan by it, and too late is worse than too early.
+    resumes a plan by it, and too late is worse than too early. Below 0 (overdue) it counts as 0.
     """
 
     done: bool
@@ -53,8 +53,9 @@ class Adapter(Protocol):
     """One robot. Every method returns at once; whatever takes time is seen through ``poll``.
 
     ``now`` is the robot's clock in s. A method may raise: the executor then fails the call and
-    halts the robot. ``halt`` and ``hold`` must work in every state, repeatedly. A class that
-    derives from this one need not have the methods that have an answer here.
+    halts the robot. ``halt``, ``hold`` and ``close`` must work in every state, repeatedly: where
+    one raises, the robot has not confirmed it, and it is called again until it returns. A class
+    that derives from this one need not have the methods that have an answer here.
     """
 
     PARAMETERS: ClassVar[tuple[AdapterParameter, ...]]

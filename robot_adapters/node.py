@@ -6,6 +6,7 @@ wakes it when it asks to be woken. Nothing here decides anything about a plan.
 
 from __future__ import annotations
 
+import math
 import sys
 from functools import partial
 from typing import Any, NoReturn
@@ -14,12 +15,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import QoSSubscriptionMatchedInfo, SubscriptionEventCallbacks
-from rclpy.executors import Executor
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from robot_adapters.adapter import OnNode, Recoverable, make_adapter
+from robot_adapters.adapter import OnNode, make_adapter
 from robot_adapters.executor.executor import Question, RobotExecutor
 from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
 from robot_adapters.registration import Grant, Registration
@@ -32,11 +32,13 @@ from timely_llm.ros.conversions import (
     to_ros,
     uuid_to_ros,
 )
+from timely_llm.ros.guard import GuardedExecutor
 from timely_llm.ros.process import new_instance, run_node
 from timely_llm.ros.qos import RELIABLE, STATUS
 from timely_llm.ros.steady_time import SteadyTime
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 
+CLOSE_TIMEOUT = 2.0  # s, for the robot to halt and let go when the node ends
 GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s
 
@@ -44,7 +46,7 @@ DIAGNOSTICS_PERIOD = 1.0  # s
 class RobotNode(Node):
     """``executor`` is the one that spins this node. ``done`` completes with the exit status."""
 
-    def __init__(self, executor: Executor, **arguments: Any) -> None:
+    def __init__(self, executor: GuardedExecutor, **arguments: Any) -> None:
         super().__init__("robot_adapter", **arguments)
         self.parameters, own = declare_all(self)
         self.done: Future = Future()
@@ -52,16 +54,21 @@ class RobotNode(Node):
         self.robot_id, self._base = names(self.parameters, self.get_namespace())
         self._skill_text, skills = skill_set(self.parameters)
         self._spinner = executor
-        self._adapter = make_adapter(self.parameters["adapter"], self.robot_id, skills, **own)
-        if isinstance(self._adapter, OnNode):
-            self._adapter.attach(self)
         ask = self._ask_model if asks_model(self.parameters) else None
-        self._robot = RobotExecutor(self._adapter, timing(self.parameters), ask)
+        adapter = make_adapter(self.parameters["adapter"], self.robot_id, skills, **own)
+        if isinstance(adapter, OnNode):
+            adapter.attach(self)
+        self._robot = RobotExecutor(adapter, timing(self.parameters), ask)
+        self._adapter = self._robot.adapter
         self._registration = Registration(self.parameters["register_timeout"])
         self._instance = new_instance()
         self._planner = ""  # instance of the session's
         self._session = 0
         self._told = ""  # the last thing the log said about the planner
+        self._faults: dict[str, str] = {}  # of the adapter, that the log has told of
+        self._status = 0  # of the process at its end
+        self._end_by = math.inf  # s, whether the robot has halted or not
+        self._left = False  # the planner has been told
         self._matched = 0  # publishers of segments, ever
         self._opened_at = 0  # of them, when the last session began
         simulated = self.get_parameter("use_sim_time").value
@@ -69,6 +76,7 @@ class RobotNode(Node):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._robot_clock: Clock = self.get_clock() if simulated else steady
         self._make_interfaces()
+        executor.failed = self._fail
 
     # Setting up.
 
@@ -91,8 +99,8 @@ class RobotNode(Node):
         self._probe: Client = self.create_client(Probe, f"{planner}probe")
         self.create_service(Trigger, f"{own}/stop", self._on_stop)
         self.create_service(Trigger, f"{own}/rearm", self._on_rearm)
-        if isinstance(self._adapter, Recoverable):
-            self.create_service(Trigger, f"{own}/recover", partial(self._on_recover, self._adapter))
+        if self._adapter.recovers:
+            self.create_service(Trigger, f"{own}/recover", self._on_recover)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(DIAGNOSTICS_PERIOD, self._publish_diagnostics, clock=self._robot_clock)
         self._timer = self.create_timer(0.001, self._on_timer, clock=self._robot_clock)
@@ -121,18 +129,20 @@ class RobotNode(Node):
     def _on_stop(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._publish(self._robot.on_stop(self._now()))
         self.get_logger().warning("stopped; call ~/rearm to go on")
-        response.success, response.message = True, "stopped until ~/rearm"
-        return response
+        return self._answer(response, "stopped until ~/rearm")
 
     def _on_rearm(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._publish(self._robot.on_rearm(self._now()))
-        response.success, response.message = True, "takes plans again"
+        return self._answer(response, "takes plans again")
+
+    def _answer(self, response: Trigger.Response, words: str) -> Trigger.Response:
+        undone = self._adapter.unconfirmed
+        response.success = not undone
+        response.message = f"{undone}; it is tried again until it does" if undone else words
         return response
 
-    def _on_recover(
-        self, adapter: Recoverable, request: Trigger.Request, response: Trigger.Response
-    ) -> Trigger.Response:
-        reason = adapter.recover(self._now())
+    def _on_recover(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        reason = self._adapter.recover(self._now())
         response.success = not reason
         response.message = reason or "recovering; the diagnostics show what comes of it"
         self._publish([])
@@ -151,29 +161,43 @@ class RobotNode(Node):
             message = to_ros(report)
             message.stamp = stamp
             self._executions.publish(message)
-        if self._robot.closed:
-            return
+        self._tell_faults()
         now = self._now()
+        if self._robot.closed:
+            self._leave(now)
+            return
         wakes = [self._robot.next_wake(now)]
         if self._robot.needs_registration:
             self._keep_registering(now)
             wakes = [self._robot.next_wake(now), self._registration.next_wake()]
         elif grant := self._registration.grant:  # a later one than the session's
             self._open_session(grant, now)
-        delay = min((wake for wake in wakes if wake is not None), default=now + 1.0) - now
-        self._timer.timer_period_ns = max(1_000, int(delay * 1e9) + 1)
+        self._wake_at(min((wake for wake in wakes if wake is not None), default=now + 1.0), now)
+
+    def _wake_at(self, when: float, now: float) -> None:
+        self._timer.timer_period_ns = max(1_000, int((when - now) * 1e9) + 1)
         self._timer.reset()
+
+    def _tell_faults(self) -> None:
+        """Log what the adapter does wrong, once."""
+        before, self._faults = self._faults, dict(self._adapter.faults)
+        for name, words in self._faults.items():
+            if before.get(name) != words:
+                self.get_logger().error(f"{name}: {words}")
 
     def _publish_diagnostics(self) -> None:
         status = DiagnosticStatus(name=f"robot {self.robot_id}", hardware_id=self.robot_id)
-        facts = {"planner": self._planner or "none"} | dict(self._adapter.diagnostics())
-        if self._robot.stopped:
+        facts = {"planner": self._planner or "none"} | self._adapter.diagnostics()
+        self._tell_faults()
+        if self._adapter.unconfirmed:
+            status.level, status.message = DiagnosticStatus.ERROR, self._adapter.unconfirmed
+        elif self._robot.stopped:
             status.level, status.message = DiagnosticStatus.WARN, "stopped: call ~/rearm"
         elif self._robot.needs_registration:
             status.level, status.message = DiagnosticStatus.WARN, "no planner"
         else:
             status.level, status.message = DiagnosticStatus.OK, "registered"
-        status.values = [KeyValue(key=key, value=str(value)) for key, value in facts.items()]
+        status.values = [KeyValue(key=key, value=value) for key, value in facts.items()]
         array = DiagnosticArray(status=[status])
         array.header.stamp = self._robot_clock.now().to_msg()
         self._diagnostics.publish(array)
@@ -237,8 +261,7 @@ class RobotNode(Node):
                 file=sys.stderr,
                 flush=True,
             )
-            self._publish(self._robot.shutdown(now))
-            self.done.set_result(1)
+            self._end(1)
             return
         else:
             self._tell(f"is not registered yet: {response.error_msg}")
@@ -268,19 +291,44 @@ class RobotNode(Node):
         """Halt, unregister, complete ``done``; from any thread."""
         self._spinner.create_task(self._end)
 
-    def _end(self) -> None:
-        self._publish(self._robot.shutdown(self._now()))
+    def _fail(self) -> None:
+        """What nobody foresaw was raised in a callback: the robot is not left in mid-motion."""
+        if self._robot.closed:
+            self._finished(1)
+        else:
+            self._end(1)
+
+    def _end(self, status: int = 0) -> None:
+        now = self._now()
+        reports = self._robot.shutdown(now)
+        self._status, self._end_by = status, now + CLOSE_TIMEOUT
+        self._publish(reports)
+
+    def _leave(self, now: float) -> None:
+        """The node ends: as soon as the robot has confirmed that it stands, say goodbye."""
+        undone = self._adapter.unconfirmed
+        if undone and now < self._end_by:
+            self._wake_at(self._adapter.next_poll(now) or now, now)
+            return
         self._timer.cancel()
+        if self._left:
+            return
+        self._left = True
+        if undone:
+            self._status = 1
+            self.get_logger().error(f"ends, but {undone}")
         if not self._session or not self._unregister.service_is_ready():
-            self._finished()
+            self._finished(self._status)
             return
         request = UnregisterRobot.Request(robot_id=self.robot_id, session=self._session)
-        self._unregister.call_async(request).add_done_callback(lambda _: self._finished())
-        self.create_timer(GOODBYE_TIMEOUT, self._finished, clock=self._robot_clock)
+        answer = self._unregister.call_async(request)
+        answer.add_done_callback(lambda _: self._finished(self._status))
+        limit = partial(self._finished, self._status)
+        self.create_timer(GOODBYE_TIMEOUT, limit, clock=self._robot_clock)
 
-    def _finished(self) -> None:
+    def _finished(self, status: int) -> None:
         if not self.done.done():
-            self.done.set_result(0)
+            self.done.set_result(status)
 
 
 def main(args: list[str] | None = None) -> NoReturn:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from robot_adapters.adapter import Adapter, Notice, Notified, Progress
+from robot_adapters.adapter import Adapter, Notice, Progress
 from robot_adapters.executor.delivery import Delivery, Ignore, Reject, Take
+from robot_adapters.executor.guard import CallFault, GuardedAdapter, attempt
 from robot_adapters.executor.interpreter import (
     LONGEST,
     Closed,
@@ -66,15 +67,6 @@ class Question:
 Ask = Callable[[Question], None]
 
 
-def guarded(action: Callable[..., Any], *arguments: Any) -> str:
-    """Call into an adapter. Returns what it raises, in words; empty: nothing."""
-    try:
-        action(*arguments)
-    except Exception as error:
-        return f"adapter: {error}"
-    return ""
-
-
 class ReportWriter:
     """The messages of one robot in order. ``session`` is None until the robot is registered."""
 
@@ -107,7 +99,7 @@ class PlanRun:
     """
 
     def __init__(
-        self, plan_id: str, adapter: Adapter, timing: Timing, now: float, first_call: int
+        self, plan_id: str, adapter: GuardedAdapter, timing: Timing, now: float, first_call: int
     ) -> None:
         self.plan_id = plan_id
         self.interpreter = Interpreter(adapter.skills)
@@ -131,8 +123,8 @@ class PlanRun:
         """The call that was opened has ended."""
         self.opened, self._calls = None, self._calls + 1
 
-    def enter(self, step: StartCall, now: float) -> str:
-        """Make ``step`` the call in progress. Returns what it would break; empty: it may start.
+    def enter(self, step: StartCall, now: float) -> None:
+        """Make ``step`` the call in progress; ``CallFault`` if it must not start.
 
         Everything is checked on the evaluated arguments and before any motion.
         """
@@ -142,27 +134,26 @@ class PlanRun:
         bounds, expected = self._adapter.skills.bounds, max(0.0, step.call.expected_duration)
         self.deadline = now + self._timing.overtime * expected + self._timing.patience
         if now - self._started + expected > bounds.max_time:
-            return f"the plan would take longer than max_time, {bounds.max_time:g} s"
-        try:
-            self._travel += self._adapter.travel(step.call)
-            reason = self._adapter.check(step.call)
-        except Exception as error:  # a fault of the adapter must not end in a motion
-            return f"adapter: {error}"
+            raise CallFault(f"the plan would take longer than max_time, {bounds.max_time:g} s")
+        self._travel += self._adapter.travel(step.call)
+        reason = self._adapter.check(step.call)
         if self._travel > bounds.max_travel:
-            return f"the plan would travel further than max_travel, {bounds.max_travel:g} m"
-        return reason or ""
+            raise CallFault(
+                f"the plan would travel further than max_travel, {bounds.max_travel:g} m"
+            )
+        if reason:
+            raise CallFault(reason)
 
-    def start(self, step: StartCall, ask: Ask | None, now: float) -> str:
-        """Let the robot do the call, or ``ask`` the model. Empty, or what went wrong at once."""
+    def start(self, step: StartCall, ask: Ask | None, now: float) -> None:
+        """Let the robot do the call, or ``ask`` the model; ``CallFault`` if that goes wrong."""
         if ask is None or self._adapter.skills[step.call.name].role != "probe":
-            return guarded(self._adapter.start, step.call, now)
-        return guarded(self._put_question, ask, " ".join(step.call.evaluated))
-
-    def _put_question(self, ask: Ask, text: str) -> None:
+            self._adapter.start(step.call, now)
+            return
         scene, timeout = self._adapter.observe(), self._timing.probe_timeout
+        text = " ".join(step.call.evaluated)
         self.question = Question(self.plan_id, self._calls, text, scene, timeout)
         self.deadline = self._step_started + timeout
-        ask(self.question)
+        attempt(ask, self.question)
 
     def leave(self, value: Value | None) -> None:
         """The call in progress is done; its value goes to the plan."""
@@ -180,8 +171,8 @@ class PlanRun:
         else:
             try:
                 progress = self._adapter.poll(now)
-            except Exception as error:
-                return Progress(True, error=f"adapter: {error}", elapsed=elapsed)
+            except CallFault as fault:
+                return Progress(True, error=str(fault), elapsed=elapsed)
         if not progress.done and now >= self.deadline:
             return Progress(True, error=f"not done after {elapsed:.3g} s", elapsed=elapsed)
         return progress
@@ -223,7 +214,7 @@ class RobotExecutor:
     def __init__(
         self, adapter: Adapter, timing: Timing | None = None, ask: Ask | None = None
     ) -> None:
-        self.adapter = adapter
+        self.adapter = GuardedAdapter(adapter)
         self.timing = timing or Timing()
         self.stopped = False
         self.lost = False  # the planner of this session is
@@ -267,7 +258,12 @@ class RobotExecutor:
 
     @property
     def _idle_error(self) -> str:
-        return STOPPED if self.stopped else PLANNER_LOST if self.lost else ""
+        why = STOPPED if self.stopped else PLANNER_LOST if self.lost else ""
+        return self._with_undone(why)
+
+    def _with_undone(self, words: str) -> str:
+        """``words``, and what the robot has not confirmed."""
+        return "; ".join(filter(None, (words, self.adapter.unconfirmed)))
 
     # ---- what comes in -------------------------------------------------------------------------
 
@@ -279,7 +275,7 @@ class RobotExecutor:
             self._drop("registered again", now)
         self._reports.session, self._planner, self._heard = session, planner, now
         self._delivery, self.lost = Delivery(), False
-        guarded(self.adapter.resume, now)
+        self.adapter.resume(now)
         self._idle(now)
         return self._reports.flush()
 
@@ -328,7 +324,7 @@ class RobotExecutor:
             return []
         self.stopped = True
         self._drop(STOPPED, now)
-        self._notify(Notice.STOPPED, now)
+        self.adapter.notice(Notice.STOPPED, now)
         return self._reports.flush()
 
     def on_rearm(self, now: float) -> list[Execution]:
@@ -336,18 +332,22 @@ class RobotExecutor:
         if self.closed:
             return []
         self.stopped = False
-        self._notify(Notice.REARMED, now)
+        self.adapter.notice(Notice.REARMED, now)
         self._idle(now)
         return self._reports.flush()
 
     def tick(self, now: float) -> list[Execution]:
         """Progress, time limits and heartbeat. Due at ``next_wake``; harmless at any time."""
+        undone = self.adapter.unconfirmed
+        self.adapter.retry(now)
         if self.closed:
             return []
+        if undone and not self.adapter.unconfirmed:
+            self._idle(now)
         if self._planner_due is not None and now >= self._planner_due:
             self._lose(now)
         if self._plan is None:
-            guarded(self.adapter.poll, now)
+            self.adapter.idle(now)
         self._work(now)
         if self._heartbeat_due is not None and now >= self._heartbeat_due:
             self._heartbeat(now)
@@ -357,15 +357,14 @@ class RobotExecutor:
         """The node ends: halt, and the plan is over. What comes afterwards moves nothing."""
         self._drop(ENDS, now)
         self.closed = True
-        guarded(self.adapter.close, now)
+        self.adapter.close(now)
         return self._reports.flush()
 
     def next_wake(self, now: float) -> float | None:
         """When to tick next, in s; None: only an input can change anything."""
-        try:
-            poll = self.adapter.next_poll(now)
-        except Exception:  # then poll will say what is wrong, with the next heartbeat
-            poll = now + self.timing.heartbeat_period
+        poll = self.adapter.next_poll(now)
+        if self.closed:
+            return poll
         deadline = self._plan.deadline if self._plan and self._plan.step else None
         times = (poll, self._heartbeat_due, self._planner_due, deadline)
         return min((time for time in times if time is not None), default=None)
@@ -392,7 +391,8 @@ class RobotExecutor:
         if self._plan and self._plan.plan_id == segment.plan_id:
             self._drop("canceled", now)
         else:
-            self._refuse(segment, State.ABORTED, "canceled: it is not being carried out", now)
+            words = self._with_undone("canceled: it is not being carried out")
+            self._refuse(segment, self._still(State.ABORTED), words, now)
 
     def _work(self, now: float) -> None:
         """Go on until a call takes its time, text is missing, or the plan is over."""
@@ -432,15 +432,15 @@ class RobotExecutor:
         return True
 
     def _start(self, plan: PlanRun, step: StartCall, now: float) -> None:
-        if error := plan.enter(step, now):
-            self._fail(plan, error, now)
-            return
-        if not step.opened:
-            self._started(plan, step, now)
-        elif self.adapter.skills[step.call.name].timed:  # how long it takes was not known before
-            self._running(plan, plan.elapsed(now), step.call.expected_duration, now)
-        if error := plan.start(step, self._ask, now):
-            self._fail(plan, error, now)
+        try:
+            plan.enter(step, now)
+            if not step.opened:
+                self._started(plan, step, now)
+            elif self.adapter.skills[step.call.name].timed:  # how long was not known before
+                self._running(plan, plan.elapsed(now), step.call.expected_duration, now)
+            plan.start(step, self._ask, now)
+        except CallFault as fault:
+            self._fail(plan, str(fault), now)
 
     def _settle(self, plan: PlanRun, progress: Progress, now: float) -> None:
         """The call in progress has ended, well or not."""
@@ -453,13 +453,13 @@ class RobotExecutor:
         plan.leave(progress.value)
 
     def _fail(self, plan: PlanRun, reason: str, now: float, elapsed: float = 0.0) -> None:
-        guarded(self.adapter.halt, now)
+        self.adapter.halt(now)
         error = f"{plan.step.call.name}: {reason}" if plan.step else reason
         self._end(plan, State.FAILED, now, error=error, elapsed=elapsed)
 
     def _drop(self, reason: str, now: float, idle: bool = True) -> None:
         """Halt, whatever is going on; a plan ends as aborted."""
-        guarded(self.adapter.halt, now)
+        self.adapter.halt(now)
         if plan := self._plan:
             self._end(plan, State.ABORTED, now, idle, error=reason, elapsed=plan.elapsed(now))
         else:
@@ -468,32 +468,34 @@ class RobotExecutor:
     def _end(
         self, plan: PlanRun, state: ExecutionState, now: float, idle: bool = True, **fields: Any
     ) -> None:
-        self._report(plan, state, now, **fields)
+        if "error" in fields:
+            fields["error"] = self._with_undone(fields["error"])
+        self._report(plan, self._still(state), now, **fields)
         self._delivery.over(plan.plan_id, state)
         self._last, self._plan = (plan.plan_id, plan.begun_calls), None
         if idle:
-            self._notify(Notice.PLAN_OVER, now)
+            self.adapter.notice(Notice.PLAN_OVER, now)
             self._rest(now)
+
+    def _still(self, state: ExecutionState) -> ExecutionState:
+        """ABORTED says that the robot stands still: one that did not halt has failed."""
+        return State.FAILED if state is State.ABORTED and self.adapter.unconfirmed else state
 
     def _rest(self, now: float) -> None:
         """Nothing is left to do. Without a planner the robot holds, however it came to that: a
         drone must not stay in the air for ever."""
         self._idle(now)
         if self.lost:
-            guarded(self.adapter.hold, now)
+            self.adapter.hold(now)
 
     def _lose(self, now: float) -> None:
         """The planner is silent or another one: finish the current call, then hold."""
         self.lost = True
         if self._plan is None:
-            guarded(self.adapter.hold, now)
+            self.adapter.hold(now)
         else:
-            self._notify(Notice.PLANNER_LOST, now)
+            self.adapter.notice(Notice.PLANNER_LOST, now)
         self._work(now)
-
-    def _notify(self, notice: Notice, now: float) -> None:
-        if isinstance(self.adapter, Notified):
-            guarded(self.adapter.notice, notice, now)
 
     # ---- what goes out -------------------------------------------------------------------------
 

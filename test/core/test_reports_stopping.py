@@ -84,3 +84,45 @@ def test_a_robot_s_own_stop_ends_its_goals():
     assert outcome(run, refused)[0] == "ROBOT_STOPPED"
     assert run.result(taken).error_code is ErrorCode.NONE
     assert len(run.motions("r1")) == 2
+
+
+UNDONE = "the robot did not confirm the halt: adapter: stuck"
+
+
+def stuck(run: FleetSim, robot_id: str, until: float) -> None:
+    """Have the robot's halt fail until then."""
+    body = run.robots[robot_id].body
+    works = body.halt
+
+    def halt(now: float) -> None:
+        if now < until:
+            raise RuntimeError("stuck")
+        works(now)
+
+    body.halt = halt
+
+
+def test_a_canceled_goal_says_that_its_robot_has_not_halted():
+    run = sim()
+    stuck(run, "r1", until=5.0)
+    plan = run.goal("r1", "long", at=1.0)
+    run.cancel(plan, at=2.0)
+    early = run.goal("r1", "short", at=3.0)
+    late = run.goal("r1", "short", at=6.0)
+    run.finish()
+    code, words = outcome(run, plan)
+    assert code == "CANCELED" and words.endswith(f"canceled; {UNDONE}")
+    assert outcome(run, early) == ("SEGMENT_REFUSED", f"robot 'r1' refused segment 0: {UNDONE}")
+    assert run.result(late).error_code is ErrorCode.NONE
+
+
+def test_a_stop_is_sent_again_until_the_robot_has_halted():
+    run = sim()
+    stuck(run, "r1", until=8.0)
+    run.goal("r1", "long", at=1.0)
+    run.ask(lambda t: ev.StopRobots(t, "r1"), at=2.0)
+    run.run(12.0)
+    stops = [float(line.split()[0]) for line in run.commands("r1") if "STOP" in line]
+    assert len(stops) > 2 and 6.0 < stops[-1] < 8.0
+    assert run.robots["r1"].executor.adapter.unconfirmed == ""
+    assert run.planner.state.fleet.find("r1").stopped

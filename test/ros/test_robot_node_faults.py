@@ -16,6 +16,7 @@ from timely_llm.paths import share
 from timely_llm.protocols.messages import ErrorCode, ExecutionState
 
 State = ExecutionState
+HOSTILE = "hostile_adapter:HostileAdapter"
 A, B = "a" * 32, "b" * 32
 
 
@@ -197,3 +198,54 @@ def test_a_namespace_names_the_robot(start, planner: FakePlanner) -> None:
     planner.registered()
     request = planner.requests[0]
     assert (request.robot_id, request.robot_namespace) == ("hall/r7", "/hall/r7")
+
+
+# ---- an adapter at fault -------------------------------------------------------------------------
+
+
+def test_a_stop_that_the_robot_does_not_confirm_is_answered_so(start, planner: FakePlanner) -> None:
+    robot = start("robot", **FAST, adapter=HOSTILE, fault="halt")
+    planner.registered()
+    planner.send(A, 0, "d(60)")
+    planner.report(State.STARTED)
+    answer = planner.trigger("/r1/robot_adapter/stop")
+    undone = "the robot did not confirm the halt: adapter: the brake is stuck"
+    assert not answer.success and answer.message.startswith(undone)
+    assert planner.report(State.FAILED, plan_id=A).error == f"stopped; {undone}"
+    planner.report(State.IDLE, error=f"stopped; {undone}")
+    planner.report(State.IDLE, error="stopped")  # at last
+    assert planner.trigger("/r1/robot_adapter/stop").success
+    assert robot.output().count("halt: adapter: the brake is stuck") == 1
+
+
+def test_an_adapter_whose_diagnostics_fail_goes_on(start, planner: FakePlanner) -> None:
+    robot = start("robot", **FAST, adapter=HOSTILE, fault="diagnostics")
+    planner.registered()
+    planner.send(A, 0, "d(3);", last=True)
+    planner.report(State.PLAN_RETURNED)
+    assert not robot.ended
+    assert "diagnostics: adapter: no diagnostics?" in robot.output()
+
+
+def test_what_nobody_foresaw_ends_the_node_in_good_order(start, planner: FakePlanner) -> None:
+    robot = start("robot", **FAST, adapter=HOSTILE, fault="callback")
+    planner.registered()
+    planner.send(A, 0, "d(60)")
+    assert planner.report(State.ABORTED, plan_id=A).error == "the robot node ends"
+    planner.until(lambda: robot.ended, "the end of the node")
+    assert robot.wait() == 1
+    assert planner.unregistered == [("r1", 1)]
+    assert "closes" in robot.output() and "a fault in a callback" in robot.output()
+
+
+def test_a_robot_that_never_halts_is_not_left_in_silence(start, planner: FakePlanner) -> None:
+    robot = start("robot", **FAST, adapter=HOSTILE, fault="never")
+    planner.registered()
+    planner.send(A, 0, "d(60)")
+    planner.report(State.STARTED)
+    robot.signal()
+    planner.until(lambda: robot.ended, "the end of the node")
+    assert robot.wait() == 1
+    assert planner.unregistered == [("r1", 1)]
+    assert robot.output().count("closes") > 2
+    assert "ends, but the robot did not confirm the" in robot.output()

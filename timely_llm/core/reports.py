@@ -175,7 +175,11 @@ class Reports:
     def _fail(
         self, robot: Robot, request: Request, report: Execution, error: str, now: float
     ) -> None:
-        """The plan has failed on its robot: the goal ends, or is planned again."""
+        """The plan has failed on its robot: the goal ends, or is planned again. A robot that was to
+        stop and reports this may not stand still: the goal says so."""
+        if request.state is State.STOPPING:
+            self._state.end(request, request.code, f"{request.error}; {error}", now)
+            return
         asked = report.state is ExecutionState.REPLAN_REQUESTED
         if self._state.active and may_replan(robot, request, asked):
             attempt = attempt_of(request, robot.skills, report)

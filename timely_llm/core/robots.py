@@ -16,7 +16,7 @@ from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState, 
 from timely_llm.validation.names import hint
 from timely_llm.validation.reader import FileError
 
-STOPPED = "stopped"  # how the error of an IDLE report begins while the robot's stop is latched
+STOPPED = "stopped"  # the error of IDLE while the stop is latched; with more, it does not stand yet
 
 
 class Refused(Exception):
@@ -73,10 +73,9 @@ class Robot:
         stop is not confirmed, an IDLE does not rearm it: it may be from before."""
         stopped = self.stopped
         if report.state is ExecutionState.IDLE:
-            confirmed = report.error.startswith(STOPPED)
-            if confirmed:
+            if report.error == STOPPED:
                 self.stop_sent = None
-            stopped = confirmed or self.stop_sent is not None
+            stopped = report.error.startswith(STOPPED) or self.stop_sent is not None
         news = not self.alive or stopped != self.stopped
         self.alive, self.stopped = True, stopped
         return news

@@ -30,7 +30,8 @@ _AGAIN = 5.0  # s, after which a failure that repeats itself is logged again
 
 class GuardedExecutor(rclpy_implementation.EventsExecutor):
     """Guards the callbacks of its nodes, whenever they were made, and all tasks. A service whose
-    callback failed answers so: nobody waits for an answer that never comes."""
+    callback failed answers so: nobody waits for an answer that never comes. ``failed`` is called
+    after each failure: a node that moves a robot does not go on."""
 
     def __init__(self) -> None:
         context = rclpy.get_default_context()
@@ -40,6 +41,7 @@ class GuardedExecutor(rclpy_implementation.EventsExecutor):
         self._nodes: list[Node] = []
         self._known: WeakSet[Any] = WeakSet()  # whose callbacks are guarded
         self._told, self._told_at = "", 0.0
+        self.failed: Callable[[], None] = lambda: None
 
     def add_node(self, node: Node) -> bool:
         if node not in self._nodes:
@@ -72,6 +74,7 @@ class GuardedExecutor(rclpy_implementation.EventsExecutor):
             self._told, self._told_at = words, now
             log = self._nodes[0].get_logger() if self._nodes else get_logger("executor")
             log.error(f"a fault of this program, passed over:\n{words}")
+        self.failed()
 
     def _guard_all(self) -> None:
         for node in self._nodes:

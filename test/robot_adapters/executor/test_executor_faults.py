@@ -98,8 +98,10 @@ def test_an_adapter_that_raises_fails_the_call_and_nothing_else(desk: Desk, meth
     desk.robot.raises = {method, "halt"}
     desk.send(0, "go(1)")
     desk.run(0.6)
-    assert f"FAILED go(1): go: adapter: {method} is broken" in desk.told()
+    undone = "the robot did not confirm the halt: adapter: halt is broken"
+    assert f"FAILED go(1): go: adapter: {method} is broken; {undone}" in desk.told()
     desk.robot.raises = set()
+    desk.run(0.9)
     desk.send(0, "go(1);", last=True, plan=B)
     desk.run(3.0)
     assert desk.told()[-2] == "PLAN_RETURNED"

@@ -76,8 +76,9 @@ def test_without_a_plan_a_lost_planner_is_a_hold() -> None:
     assert log[0] == (2.0, "hold")
 
 
-def test_an_adapter_that_fails_to_listen_ends_nothing() -> None:
+def test_an_adapter_that_fails_to_listen_ends_nothing(monkeypatch) -> None:
     executor, _ = robot()
-    executor.adapter.notice = None
+    monkeypatch.setattr(Curious, "notice", lambda self, notice: None)  # lacks an argument
     executor.on_segment(Segment(1, A, 0, text="d(1);", last=True), 0.0)
     assert executor.tick(1.0)[-1].state.name == "IDLE"
+    assert "argument" in executor.adapter.faults["notice"]

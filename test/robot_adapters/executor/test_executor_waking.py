@@ -8,6 +8,7 @@ import pytest
 from executor_rig import CANCEL, TIMING, Desk
 
 from robot_adapters.executor.executor import RobotExecutor
+from robot_adapters.executor.guard import RETRY
 
 NEVER = 1e6
 
@@ -82,13 +83,13 @@ def test_a_call_is_polled_when_its_adapter_says() -> None:
     assert desk.executor.next_wake(5.0) == NEVER
 
 
-def test_an_adapter_that_cannot_say_is_polled_with_the_next_heartbeat() -> None:
+def test_an_adapter_that_cannot_say_is_polled_again_soon() -> None:
     desk = desk_with(heartbeat_period=0.5)
     desk.send(0, "go(9)")
     desk.robot.raises.add("next_poll")
-    assert desk.executor.next_wake(0.25) == 0.5
+    assert desk.executor.next_wake(0.25) == 0.25 + RETRY
     desk.take(desk.executor.tick(0.5))
-    assert desk.executor.next_wake(0.5) == 1.0
+    assert desk.executor.next_wake(0.5) == 0.5 + RETRY
 
 
 def test_heartbeats_before_registration_mean_nothing() -> None:
