@@ -39,6 +39,61 @@ def whole(tmp_path_factory) -> tuple[FleetSim, Path]:
     return sim, bag_cases.record(sim, folder, robots_clock=-1e9)
 
 
+class FullDisk:
+    """A file that takes so many bytes and no more."""
+
+    def __init__(self, file, room):
+        self.file, self.room = file, room
+
+    def write(self, data):
+        self.room -= len(data)
+        if self.room < 0:
+            raise OSError(28, "No space left on device")
+        return self.file.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_a_full_disk_is_said_and_what_is_there_can_be_read(tmp_path):
+    """Each of the bag's own errors, in each of its ways to write; the end hides none of them."""
+    sim = small_fleet()
+    make = Messages(typestore())
+    with pytest.raises(BagError, match="cannot write the bag .*: .*No space left on device"):
+        with BagWriter(tmp_path / "bag") as bag_writer:
+            bag_cases.write(bag_writer, sim)
+            bag_writer.flush()
+            storage = bag_writer._writer.storage
+            storage.bio = FullDisk(storage.bio, 100)
+            text = make("std_msgs/msg/String", data="x" * 2_000_000)
+            bag_writer.put(bag_writer.topic("/more", "std_msgs/msg/String"), 1, text)
+    recording = bag.read(tmp_path / "bag")
+    assert len(recording.events) == len(sim.events)
+    assert any("ends in the middle" in note for note in recording.notes)
+    for fails in ("flush", "close"):
+        writer = BagWriter(tmp_path / fails)
+        writer.topic("/more", "std_msgs/msg/String")
+        writer.put(next(iter(writer._writer.connections)), 1, make("std_msgs/msg/String", data="x"))
+        writer._writer.storage.bio = FullDisk(writer._writer.storage.bio, 100)
+        with pytest.raises(BagError, match="No space left on device"):
+            getattr(writer, fails)()
+
+
+@pytest.mark.parametrize("kind", ["std_msgs/msg/String", "timely_llm/msg/Segment"])
+def test_a_topic_whose_type_changes_is_read_as_far_as_it_is_ours(tmp_path, kind):
+    sim, make = small_fleet(), Messages(typestore())
+    other = {"data": "x"} if "String" in kind else {"text": "x"}
+    with BagWriter(tmp_path / "bag") as writer:
+        bag_cases.write(writer, sim)
+        for name in ("/r0/execution", "/plan_events", "/robots", "/planner_status"):
+            late = writer.topic(name, kind)
+            writer.put(late, round((START + 100) * 1e9), make(kind, **other))
+    recording = bag.read(tmp_path / "bag")
+    assert len(recording.events) == len(sim.events)
+    assert [g.code for g in goals_of(recording)] == [0]
+    assert any("/r0/execution: 1 messages could not be read" in note for note in recording.notes)
+
+
 def test_every_event_comes_back_as_it_was(whole):
     sim, folder = whole
     recording = bag.read(folder)

@@ -12,7 +12,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -159,7 +159,6 @@ class _Reading:
 
     def __init__(self, path: Path, reader: Reader, notes: list[str], namespace: str | None) -> None:
         self.path, self.reader, self.notes = path, reader, notes
-        self.topics = {c.topic: c for c in reader.connections}
         self.prefix = self._prefix(namespace)
         self.types = self._types()
         self.bad: dict[str, int] = {}  # messages that could not be read, by topic
@@ -177,16 +176,17 @@ class _Reading:
         if found:
             spaces = ", ".join(sorted(topic.rsplit("/", 1)[0] or "/" for topic in found))
             raise BagError(f"{self.path}: has several planners: name one's namespace ({spaces})")
-        held = ", ".join(f"{c.topic} ({c.msgtype})" for c in self.topics.values()) or "no topics"
+        held = ", ".join(f"{c.topic} ({c.msgtype})" for c in self.reader.connections) or "no topics"
         where = f" in namespace {namespace!r}" if namespace is not None else ""
         raise BagError(f"{self.path}: has no topic of type {kind}{where}; it holds {held}")
 
     def _types(self) -> Typestore:
         """By the bag's own definitions; by ours where it has none."""
-        if all(c.msgdef.format is MessageDefinitionFormat.NONE for c in self.topics.values()):
+        connections = self.reader.connections
+        if all(c.msgdef.format is MessageDefinitionFormat.NONE for c in connections):
             return typestore()
         store, types = get_typestore(Stores.EMPTY), dict[str, Any]()
-        for connection in self.topics.values():
+        for connection in connections:
             definition = connection.msgdef
             try:
                 if definition.format is MessageDefinitionFormat.IDL:
@@ -362,28 +362,28 @@ class BagWriter:
     """A new bag in the folder ``path``, which must not exist; use it in a ``with``.
 
     Messages come serialized (CDR) with the time of their receipt in ns. ``BagError`` where the bag
-    cannot be made.
+    cannot be made, or the disk takes no more: what was flushed until then can be read.
     """
 
     def __init__(self, path: Path) -> None:
-        try:  # version 9 of the metadata: as ROS 2 Jazzy and later write it
+        self.path = path
+        with self._checked():  # version 9 of the metadata: as ROS 2 Jazzy and later write it
             self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
             self._writer.open()
-        except (WriterError, OSError) as error:
-            raise BagError(f"cannot write the bag {path}: {error}") from error
-        self.path = path
         self.types = typestore()
         self.messages = 0
 
     def topic(self, name: str, kind: str, qos: Sequence[Qos] = ()) -> Connection:
         """Add a topic of type ``kind`` ("timely_llm/msg/Segment"), offered with ``qos``."""
-        return self._writer.add_connection(
-            name, kind, typestore=self.types, offered_qos_profiles=qos
-        )
+        with self._checked():
+            return self._writer.add_connection(
+                name, kind, typestore=self.types, offered_qos_profiles=qos
+            )
 
     def write(self, topic: Connection, stamp: int, data: bytes | memoryview) -> None:
         """Add a serialized message, received at ``stamp`` (ns since the epoch)."""
-        self._writer.write(topic, stamp, data)
+        with self._checked():
+            self._writer.write(topic, stamp, data)
         self.messages += 1
 
     def put(self, topic: Connection, stamp: int, message: Any) -> None:
@@ -394,18 +394,28 @@ class BagWriter:
         """Put everything into the file, in whole chunks. What is there outlives this process."""
         storage = self._writer.storage
         assert isinstance(storage, McapWriter), "the bag is open"
-        if storage.chunk.bio.tell():
-            if not storage.chunk.msgs:  # a chunk without messages has no times
-                return
-            storage.close_chunk()
-        storage.bio.flush()
+        if storage.chunk.bio.tell() and not storage.chunk.msgs:
+            return  # a chunk without messages has no times
+        with self._checked():
+            if storage.chunk.msgs:
+                storage.close_chunk()
+            storage.bio.flush()
 
     def close(self) -> None:
         """Write index and metadata. A bag without messages keeps its topics."""
-        self._writer.close()
+        with self._checked():
+            self._writer.close()
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        try:
+            yield
+        except (WriterError, OSError) as error:
+            raise BagError(f"cannot write the bag {self.path}: {error}") from error
 
     def __enter__(self) -> BagWriter:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        with suppress(BagError) if kind is not None else nullcontext():  # the first error counts
+            self.close()
