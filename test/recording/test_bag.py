@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -59,14 +60,14 @@ def test_a_full_disk_is_said_and_what_is_there_can_be_read(tmp_path):
     """Each of the bag's own errors, in each of its ways to write; the end hides none of them."""
     sim = small_fleet()
     make = Messages(typestore())
-    with pytest.raises(BagError, match="cannot write the bag .*: .*No space left on device"):
-        with BagWriter(tmp_path / "bag") as bag_writer:
-            bag_cases.write(bag_writer, sim)
-            bag_writer.flush()
-            storage = bag_writer._writer.storage
-            storage.bio = FullDisk(storage.bio, 100)
-            text = make("std_msgs/msg/String", data="x" * 2_000_000)
-            bag_writer.put(bag_writer.topic("/more", "std_msgs/msg/String"), 1, text)
+    words = "cannot write the bag .*: .*No space left on device"
+    with pytest.raises(BagError, match=words), BagWriter(tmp_path / "bag") as bag_writer:
+        bag_cases.write(bag_writer, sim)
+        bag_writer.flush()
+        storage = bag_writer._writer.storage
+        storage.bio = FullDisk(storage.bio, 100)
+        text = make("std_msgs/msg/String", data="x" * 2_000_000)
+        bag_writer.put(bag_writer.topic("/more", "std_msgs/msg/String"), 1, text)
     recording = bag.read(tmp_path / "bag")
     assert len(recording.events) == len(sim.events)
     assert any("ends in the middle" in note for note in recording.notes)
@@ -77,6 +78,44 @@ def test_a_full_disk_is_said_and_what_is_there_can_be_read(tmp_path):
         writer._writer.storage.bio = FullDisk(writer._writer.storage.bio, 100)
         with pytest.raises(BagError, match="No space left on device"):
             getattr(writer, fails)()
+
+
+@pytest.mark.parametrize("words", ["a: " + "[" * 5000, "name: {x: y} #"])
+def test_metadata_that_cannot_be_read_is_left_aside(tmp_path, words):
+    """Nested so deeply that its reader would take minutes; a topic without a name."""
+    folder = bag_cases.record(small_fleet(), tmp_path / "bag")
+    text = (folder / "metadata.yaml").read_text()
+    (folder / "metadata.yaml").write_text(text.replace("name: /", f"{words} /", 1))
+    recording = bag.read(folder)
+    assert len(recording.events) == 7
+    assert any("the bag's metadata cannot be read: " in note for note in recording.notes)
+
+
+FORGED = {
+    "step_times": ((float("nan"), 0.1), "step_times is nan: must be 0 to 1e+06"),
+    "horizon": (float("inf"), "horizon is inf: must be -1e+15 to 1e+15"),
+}
+
+
+@pytest.mark.parametrize("field", FORGED)
+def test_an_event_with_a_number_that_cannot_be_is_left_out_and_counted(tmp_path, field):
+    sim = small_fleet()
+    value, words = FORGED[field]
+    first = next(i for i, e in enumerate(sim.events) if e.type is PlanEventType.SEGMENT)
+    sim.events[first] = dataclasses.replace(sim.events[first], **{field: value})
+    recording = bag.read(bag_cases.record(sim, tmp_path / "bag"))
+    assert len(recording.events) == len(sim.events) - 1
+    assert f"/plan_events: 1 messages could not be read: {words}" in recording.notes
+
+
+def test_steps_of_no_time_have_costs(tmp_path):
+    sim = small_fleet()
+    sim.events[:] = [
+        dataclasses.replace(event, step_times=(0.0,) * 3 if event.step_times else ())
+        for event in sim.events
+    ]
+    goals = goals_of(bag.read(bag_cases.record(sim, tmp_path / "bag")))
+    assert costs_of(goals).steps == {1: 0.0}
 
 
 @pytest.mark.parametrize("kind", ["std_msgs/msg/String", "timely_llm/msg/Segment"])

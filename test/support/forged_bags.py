@@ -106,9 +106,7 @@ def use(folder: Path) -> None:
     traced, costs = trace_of(recording, goals), costs_of(goals)
     runs = [as_recorded(recording, what_happened(traced))]
     size = min(batch_of(recording), 64)
-    runs.append(
-        Replayed("vllm", "sim", size, replay(recording, traced, costs, "vllm", size))
-    )
+    runs.append(Replayed("vllm", "sim", size, replay(recording, traced, costs, "vllm", size)))
     report = report_json(recording, traced, costs, runs)
     json_text(report), replay_table(report), list(notes(report))
 

@@ -35,14 +35,14 @@ from timely_llm.paths import share
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.utility import TimeUtility, Urgency
 from timely_llm.recording.recording import Recording, Robot, Topic, on_our_clock, usable_config
-from timely_llm.validation.reader import yaml_value
+from timely_llm.validation.reader import file_text, yaml_value
 
 PACKAGE = "timely_llm"
 _MAGIC = b"\x89MCAP0\r\n"
 _HEAD = struct.Struct("<BQ")  # of a record: what it is, its length
 _END = _HEAD.pack(0x0F, 4) + bytes(4) + _HEAD.pack(0x02, 20) + bytes(20) + _MAGIC
 _ENDS = (0x02, 0x0F)  # footer and end of data: no data comes after them
-_FILES = (".mcap", ".db3")
+_FILES, _METADATA = (".mcap", ".db3"), "metadata.yaml"
 _DAMAGED = (
     *(OSError, ReaderError, IndexError, ValueError, TypeError, KeyError, EOFError),
     *(OverflowError, MemoryError, struct.error, RecursionError),
@@ -94,7 +94,9 @@ def _reader(path: Path, scratch: Path, notes: list[str]) -> Reader:
     except _DAMAGED:
         reader = None
     if reader is not None:
-        notes.append("the bag has no metadata: its recorder did not come to an end")
+        there = (path / _METADATA).exists()
+        no_end = "the bag has no metadata: its recorder did not come to an end"
+        notes.append(f"the bag's metadata cannot be read: {why}" if there else no_end)
         return reader
     whole, kept = _mended(file, scratch)
     notes.append(f"{file.name} ends in the middle: {kept} bytes of it could be read")
@@ -105,8 +107,14 @@ def _reader(path: Path, scratch: Path, notes: list[str]) -> Reader:
 
 
 def _open(path: Path) -> Reader:
+    metadata = path / _METADATA
+    if metadata.is_file():
+        yaml_value(file_text(metadata))  # rosbags' own reader takes minutes for deep lists
     reader = Reader(path)
     reader.open()
+    if not all(isinstance(text, str) for c in reader.connections for text in (c.topic, c.msgtype)):
+        reader.close()
+        raise ValueError("the name or the type of a topic is no text")
     return reader
 
 
@@ -119,7 +127,7 @@ def _only_file(path: Path, error: Exception) -> Path:
         if not any(path.iterdir()):
             raise BagError(f"{path}: is an empty folder") from error
         raise BagError(f"{path}: is no bag: it has no *.mcap and no *.db3 file") from error
-    if len(files) > 1 or (path / "metadata.yaml").exists() and files[0].suffix != ".mcap":
+    if len(files) > 1 or (path / _METADATA).exists() and files[0].suffix != ".mcap":
         raise BagError(f"{path}: cannot be read: {_first_line(error)}") from error
     return files[0]
 
@@ -321,8 +329,16 @@ def _field(kind: type, name: str, value: Any) -> Any:
     if name == "calls":
         return tuple(_value(values.SkillCall, call) for call in value)
     if name == "step_times":
-        return tuple(float(time) for time in value)
+        return tuple(_number(name, float(time), 0.0, values.LONGEST_TIME) for time in value)
+    if isinstance(value, float):
+        return _number(name, value, -values.MOST_NUMBER, values.MOST_NUMBER)
     return tuple(value) if isinstance(value, list) else value
+
+
+def _number(name: str, value: float, low: float, high: float) -> float:
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value:g}: must be {low:g} to {high:g}")
+    return value
 
 
 def _utility(message: Any) -> TimeUtility | None:

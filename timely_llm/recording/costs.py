@@ -118,7 +118,7 @@ def _prefill(one: _First, steps: Mapping[int, float], gap: float) -> float:
         time = max(time, whole - sum(segment.steps[1:]) - gap * len(segment.steps))
     if len(segment.steps) > 1 and steps:
         usual = steps[min(steps, key=lambda size: abs(size - others - 1))]
-        slow = max(1.0, median(segment.steps[1:]) / usual)
+        slow = max(1.0, median(segment.steps[1:]) / usual) if usual else 1.0
     return max(0.0, time) / prompt / slow
 
 
