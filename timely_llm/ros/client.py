@@ -21,14 +21,21 @@ from rclpy.task import Future
 from timely_llm import msg, srv
 from timely_llm.action import Plan
 from timely_llm.protocols import messages as values
-from timely_llm.ros.conversions import event_from_ros, from_ros, to_ros, uuid_to_ros
-from timely_llm.ros.process import GuestNode
-from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
+from timely_llm.ros.conversions import (
+    event_from_ros,
+    from_ros,
+    instance_from_ros,
+    to_ros,
+    uuid_to_ros,
+)
+from timely_llm.ros.process import TICK, GuestNode
+from timely_llm.ros.qos import BURST, LATCHED, RELIABLE, STATUS
 from timely_llm.ros.robot_link import EXECUTION, robot_topic
 
 MEETING = 2.0  # s, for the planner to see this client
 ANSWER = 0.5  # s without an answer, after which a request is sent again
-SILENCE = 10.0  # s without a heartbeat, after which the planner is taken for dead
+SILENCE = 4.0  # s without a heartbeat, after which the planner is taken for dead
+PAUSE = 1.0  # s; longer ones between two looks are the program's own, and no silence
 
 
 class PlannerError(RuntimeError):
@@ -49,19 +56,25 @@ def no_planner(where: str, waited: float) -> NoPlanner:
 
 
 class PlanRequest:
-    """A goal on its way. ``result`` is None until it has ended."""
+    """A goal on its way. Once it has ended it has a ``result``, or an ``error`` where its planner
+    is gone; what the robot did of it is then unknown. ``planners`` are the instances that may have
+    it, ``sent`` is when, in s that the client listened."""
 
-    def __init__(self, goal: values.PlanGoal) -> None:
+    def __init__(
+        self, goal: values.PlanGoal, planners: frozenset[str] = frozenset(), sent: float = 0.0
+    ) -> None:
         self.goal = goal
         self.plan_id = uuid.uuid4().hex
+        self.planners, self.sent = planners, sent
         self.result: values.PlanResult | None = None
+        self.error: PlannerError | None = None
         self.cancel_requested = False
         self._handle: Any = None
 
     @property
     def ended(self) -> bool:
-        """Whether its result is here."""
-        return self.result is not None
+        """Whether its result is here, or its planner is gone."""
+        return self.result is not None or self.error is not None
 
     def cancel(self) -> None:
         """Ask the planner to stop the plan; its result still comes."""
@@ -102,15 +115,31 @@ def result_of(plan_id: str, response: Any) -> values.PlanResult:
 
 class PlannerClient(GuestNode):
     """The planner under ``namespace``; ``status`` is its last heartbeat. Use it in a ``with``; one
-    at a time in a process."""
+    at a time in a process. While it spins, a goal whose planner has been silent for ``SILENCE``
+    ends with an error, whoever else speaks meanwhile."""
 
     def __init__(self, namespace: str = "", name: str = "timely_llm_client") -> None:
         super().__init__(name, namespace)
         self._plan: ActionClient[Plan.Goal, Plan.Result, Plan.Feedback]
-        self._plan = ActionClient(self.node, Plan, "plan")
+        self._plan = ActionClient(
+            self.node,
+            Plan,
+            "plan",
+            goal_service_qos_profile=BURST,
+            result_service_qos_profile=BURST,
+            cancel_service_qos_profile=BURST,
+            feedback_sub_qos_profile=BURST,
+        )
         self.status: values.PlannerStatus | None = None
-        self._heard = 0.0
+        self._open: list[PlanRequest] = []
+        self._heard: dict[str, float] = {}  # of each living planner, in s that we listened
+        self._listened, self._looked = 0.0, time.monotonic()
         self._subscribe(msg.PlannerStatus, "planner_status", 10, from_ros, self._on_status)
+
+    @property
+    def planners(self) -> tuple[str, ...]:
+        """Instances of the planners that are alive; more than one is one too many."""
+        return tuple(sorted(self._heard))
 
     # Waiting.
 
@@ -131,6 +160,27 @@ class PlannerClient(GuestNode):
             self.spin()
         return True
 
+    def spin(self, seconds: float = TICK) -> None:
+        """Run callbacks for ``seconds``, and end the goals whose planner is gone."""
+        super().spin(seconds)
+        now = time.monotonic()
+        self._listened += min(now - self._looked, PAUSE)
+        self._looked = now
+        heard = {name: at for name, at in self._heard.items() if at + SILENCE > self._listened}
+        self._heard = heard
+        self._open = [request for request in self._open if not request.ended]
+        for request in self._open:
+            request.planners = request.planners or frozenset(heard)
+            if request.sent + SILENCE <= self._listened and request.planners.isdisjoint(heard):
+                request.error = self._loss(request)
+
+    def _loss(self, request: PlanRequest) -> PlannerError:
+        """What is said of a goal whose planner is gone."""
+        names = " or ".join(name[:8] for name in sorted(request.planners)) or "sought"
+        words = f"the planner {names} ({self.resolve('plan')}) is silent for {SILENCE:g} s: "
+        others = " and ".join(name[:8] for name in sorted(self._heard))
+        return PlannerError(words + (f"there is {others} now" if others else "is it dead?"))
+
     def wait_for_planner(self, timeout: float, check: Callable[[], None] | None = None) -> None:
         """Wait until the planner answers, or raise ``NoPlanner`` that says where it was sought
         and how to start one."""
@@ -142,7 +192,8 @@ class PlannerClient(GuestNode):
         """Wait until the planner sees this client, too; until then a goal or its acceptance may be
         lost. A node's endpoints are announced in order, so a planner that answers on the newest
         one knows all of them. A planner that is busy is waited for only for ``MEETING``."""
-        client: Client[Any, Any] = self.node.create_client(srv.ListRobots, "list_robots")
+        client: Client[Any, Any]
+        client = self.node.create_client(srv.ListRobots, "list_robots", qos_profile=BURST)
         limit = time.monotonic() + MEETING
         try:
             while (left := limit - time.monotonic()) > 0:
@@ -150,6 +201,8 @@ class PlannerClient(GuestNode):
                     return
                 future = client.call_async(srv.ListRobots.Request())
                 if self.wait(future.done, min(left, ANSWER), check):
+                    response: Any = future.result()
+                    self._heard[instance_from_ros(response.instance)] = self._listened
                     return
         finally:
             self.node.destroy_client(client)
@@ -161,8 +214,9 @@ class PlannerClient(GuestNode):
         goal: values.PlanGoal,
         on_feedback: Callable[[values.PlanFeedback], None] | None = None,
     ) -> PlanRequest:
-        """Send a goal; its result appears in the request while callbacks run."""
-        request = PlanRequest(goal)
+        """Send a goal; its result, or the error, appears in the request while callbacks run."""
+        request = PlanRequest(goal, frozenset(self._heard), self._listened)
+        self._open.append(request)
         future = self._plan.send_goal_async(
             to_ros(goal),
             feedback_callback=lambda m: on_feedback(from_ros(m.feedback)) if on_feedback else None,
@@ -174,15 +228,14 @@ class PlannerClient(GuestNode):
     def follow(self, request: PlanRequest, canceled: Callable[[], bool]) -> values.PlanResult:
         """Wait for the goal's result; cancel the goal as soon as ``canceled`` says so.
         ``PlannerError`` where the planner falls silent meanwhile."""
-        begun = time.monotonic()
 
         def check() -> None:
             if canceled() and not request.cancel_requested:
                 request.cancel()
-            if time.monotonic() > max(begun, self._heard) + SILENCE:
-                raise PlannerError(f"the planner is silent for {SILENCE:g} s: is it dead?")
 
         self.wait(lambda: request.ended, check=check)
+        if request.error is not None:
+            raise request.error
         assert request.result is not None
         return request.result
 
@@ -204,7 +257,7 @@ class PlannerClient(GuestNode):
         return tuple(response.stopped)
 
     def _call(self, kind: Any, name: str, request: Any, timeout: float) -> Any:
-        client: Client[Any, Any] = self.node.create_client(kind, name)
+        client: Client[Any, Any] = self.node.create_client(kind, name, qos_profile=BURST)
         try:
             if not self.wait(client.service_is_ready, timeout):
                 raise no_planner(self.resolve(name), timeout)
@@ -260,5 +313,5 @@ class PlannerClient(GuestNode):
         self.node.create_subscription(kind, topic, received, qos)
 
     def _on_status(self, status: values.PlannerStatus) -> None:
-        self._heard = time.monotonic()
+        self._heard[status.instance] = self._listened
         self.status = status

@@ -8,7 +8,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 RELIABLE = QoSProfile(
     depth=1000, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
 )
-#: Services. By default a service keeps ten requests, and more goals than that may come at once.
+#: Services and their clients. By default each keeps ten messages: more goals than that may come at
+#: once, and a client hears the answers to all other clients too.
 BURST = QoSProfile(depth=1000)
 #: What a late joiner must know.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
