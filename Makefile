@@ -30,7 +30,7 @@ build_done := install/build-done
 indy_done := .venv-indy/indy-done
 file_list := build/installed-files
 
-.PHONY: help setup build ready test indy test-indy sim-indy demo run bench results eval-planner \
+.PHONY: help setup build ready test indy test-indy sim-indy demo run bench soak results eval-planner \
   lint mutants format lock clean FORCE
 
 help: ## Lists the targets
@@ -67,6 +67,9 @@ run: ready ## Runs timely-llm with ARGS, for example ARGS='robots'
 
 bench: ready ## Prints the figures of benchmarks/
 	@$(run) python -m benchmarks $(ARGS)
+
+soak: ready ## Goals for an hour under kills and forged messages: ARGS='--minutes 60'
+	@$(run) python -m benchmarks.soak $(ARGS)
 
 results: ready ## Measures the figures of docs/results again, and makes the pages from them
 	@$(run) python scripts/results.py $(ARGS)

@@ -26,6 +26,7 @@ NO_FILE = {
 
 #: Folders of tests that are no room's, and what they are for.
 OTHER = {
+    "benchmarks": "benchmarks/",
     "house": "the rules of the house and the documents",
     "launch": "launch files",
     "robot_adapters/indy7_sdk": "robot_adapters/indy7, where the arm's SDK is installed",
