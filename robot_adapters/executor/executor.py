@@ -280,12 +280,13 @@ class RobotExecutor:
         return self._reports.flush()
 
     def on_planner_heartbeat(self, instance: str, now: float) -> list[Execution]:
-        """The planner is alive. One of another instance knows nothing of this robot's plan."""
+        """A planner is alive. One of another instance knows nothing of this robot's plan: where its
+        own is silent, it was started again; else the robot keeps to its own."""
         if self._planner_due is not None:
             self._planner = self._planner or instance
             if instance == self._planner:
                 self._heard = now
-            else:
+            elif now >= self._heard + self.timing.planner_timeout / 2:
                 self._lose(now)
         return self._reports.flush()
 

@@ -49,8 +49,9 @@ def diagnostics(
     snapshot: Snapshot | None,
     robots: Sequence[RobotInfo],
     times: TimesKeeper,
+    others: Sequence[str],
 ) -> DiagnosticArray:
-    """One status for the planner and one for each robot."""
+    """One status for the planner and one for each robot. ``others`` are other planners' ids."""
     planner = DiagnosticStatus(name=f"{name}: planner", hardware_id="timely_llm")
     planner.level = DiagnosticStatus.OK if active else DiagnosticStatus.WARN
     planner.message = "active" if active else "not active"
@@ -65,6 +66,9 @@ def diagnostics(
     if times.problem:
         planner.level = DiagnosticStatus.WARN
         facts |= {"learned times": times.problem}
+    if others:
+        planner.level = DiagnosticStatus.WARN
+        facts |= {"other planners": ", ".join(others)}
     planner.values = _values(facts)
     drifts = times.drifts
     statuses = [_robot(name, robot, drifts.get(robot.robot_id, {})) for robot in robots]

@@ -52,6 +52,7 @@ PARAMETERS: dict[str, Parameter] = {
         "late", "goals that would be worth nothing when answered: late (served) or refuse"
     ),
     "status_period": Parameter(0.5, "between planner_status messages, s", (0.01, 60.0)),
+    "sole_planner": Parameter(False, "refuse to activate while another planner is heard"),
     "web": Parameter("", "HOST:PORT of the fleet's web page, such as 127.0.0.1:8088; empty: none"),
     "max_instruction": Parameter(1000, "characters of an instruction", (1, 1 << 20)),
     "max_scene": Parameter(4000, "characters of a scene", (0, 1 << 20)),

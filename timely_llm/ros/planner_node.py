@@ -22,17 +22,18 @@ from timely_llm.core import events as ev
 from timely_llm.core.planner import Planner
 from timely_llm.msg import PlannerStatus
 from timely_llm.protocols.messages import ErrorCode, Execution, PlanResult
-from timely_llm.ros.conversions import time_to_ros, to_ros
+from timely_llm.ros.conversions import instance_from_ros, time_to_ros, to_ros
 from timely_llm.ros.declare import declare, refuse_unknown
 from timely_llm.ros.diagnostics import diagnostics, planner_status
 from timely_llm.ros.engine_thread import EngineThread, Watch
 from timely_llm.ros.guard import GuardedExecutor
 from timely_llm.ros.live_page import open_page
+from timely_llm.ros.other_planners import OtherPlanners
 from timely_llm.ros.outbox import Outbox
 from timely_llm.ros.parameters import PARAMETERS
 from timely_llm.ros.plan_server import PlanServer
 from timely_llm.ros.planner_factory import config_text, make_planner
-from timely_llm.ros.process import new_instance, run_node
+from timely_llm.ros.process import TICK, new_instance, run_node
 from timely_llm.ros.qos import LATCHED
 from timely_llm.ros.robot_link import RobotLinks
 from timely_llm.ros.services import Services
@@ -42,6 +43,7 @@ from timely_llm.ros.times_keeper import PERIOD, TimesKeeper
 # s; by default the engine's thread waits 5 ms, two steps, for the executor's to let go of Python.
 _SWITCH_INTERVAL = 2e-4
 _GOODBYE = 1.0  # s, for robots and viewers to acknowledge what was published last
+_LISTEN = 5.0  # s; discovery alone may take 3 s on a busy machine
 _FETCH = 2.0  # s, for clients to fetch the results of their goals
 
 
@@ -73,7 +75,9 @@ class PlannerNode(LifecycleNode):
         self._times = TimesKeeper(Path(file).expanduser() if file else None, log.warning, log.error)
         self._links = RobotLinks(self, self._heard, self._garbled)
         self._plans = PlanServer(self, self._put)
-        self._planner_services = Services(self, self._put, self._links, new_instance())
+        self._others = OtherPlanners(log.warning)
+        instance = self._others.own(new_instance())
+        self._planner_services = Services(self, self._put, self._links, instance)
         self._outbox = Outbox(
             self,
             executor,
@@ -86,6 +90,10 @@ class PlannerNode(LifecycleNode):
         )
         self._config = self.create_publisher(String, "planner_config", LATCHED)
         self._status = self.create_publisher(PlannerStatus, "planner_status", 10)
+        self._heard_status = self.create_subscription(
+            PlannerStatus, "planner_status", self._on_status, 10
+        )
+        self._listens_until = time.monotonic() + _LISTEN
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(self.parameters["status_period"], self._publish_status)
         self.create_timer(1.0, self._publish_diagnostics)
@@ -125,11 +133,30 @@ class PlannerNode(LifecycleNode):
         return planner
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self.parameters["sole_planner"] and (others := self._listen()):
+            words = f"parameter 'sole_planner': another planner is there, {others[0][:8]}"
+            self.failure = RuntimeError(words)
+            self.get_logger().error(words)
+            return TransitionCallbackReturn.FAILURE
         self._put(ev.Activate())
         self._planner_services.admit_robots()
         self._active = True
         self._publish_status()
         return TransitionCallbackReturn.SUCCESS
+
+    def _listen(self) -> tuple[str, ...]:
+        """The other planners, once one is heard or there was time enough for it. Nobody spins this
+        node yet where it is started."""
+        while True:
+            while taken := self._heard_status.handle.take_message(PlannerStatus, False):
+                self._on_status(taken[0])
+            others, now = self._others.there(time.monotonic()), time.monotonic()
+            if others or now >= self._listens_until:
+                return others
+            time.sleep(TICK)
+
+    def _on_status(self, message: PlannerStatus) -> None:
+        self._others.hear(instance_from_ros(message.instance), time.monotonic())
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._put(ev.Deactivate())
@@ -146,7 +173,7 @@ class PlannerNode(LifecycleNode):
             for robot in self._planner_services.robots:
                 self._links.close(robot.robot_id)
             self._outbox.show_robots(())
-            self._planner_services.instance = new_instance()
+            self._planner_services.instance = self._others.own(new_instance())
         return TransitionCallbackReturn.SUCCESS
 
     on_shutdown = on_cleanup
@@ -257,6 +284,7 @@ class PlannerNode(LifecycleNode):
                 self._thread.snapshot if self._thread is not None else None,
                 self._planner_services.robots,
                 self._times,
+                self._others.there(time.monotonic()),
             )
         )
 

@@ -60,13 +60,24 @@ def test_a_silent_planner_ends_the_plan_behind_the_current_call(desk: Desk) -> N
     assert not desk.executor.needs_registration
 
 
+def test_a_second_planner_is_none_of_the_robot_s_while_its_own_is_heard(desk: Desk) -> None:
+    desk.send(0, "go(2);go(1);", last=True)
+    for now in (0.5, 1.0, 1.5, 2.0, 2.5, 3.5):
+        desk.run(now)
+        desk.alive("q")
+    assert not desk.executor.lost
+    assert "PLAN_RETURNED" in desk.told()
+
+
 def test_a_new_planner_ends_the_plan_behind_the_current_call(desk: Desk) -> None:
-    desk.send(0, "go(2);go(1);")
-    desk.run(1.0)
+    """Its own is silent by then, for half as long as it takes to be lost without another one."""
+    desk.send(0, "go(3);go(1);")
+    desk.run(0.5)
+    desk.run(2.0, alive=False)
     desk.alive("q")
     desk.run(4.0, alive=False)
-    assert desk.told()[-3:] == ["SUCCEEDED go(2)", "ABORTED: planner lost", "IDLE: planner lost"]
-    assert desk.robot.log[1:] == ["0 start go(2)", "2 hold"]
+    assert desk.told()[-3:] == ["SUCCEEDED go(3)", "ABORTED: planner lost", "IDLE: planner lost"]
+    assert desk.robot.log[1:] == ["0 start go(3)", "3 hold"]
 
 
 def test_between_two_calls_a_lost_planner_ends_the_plan_at_once(desk: Desk) -> None:
