@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nodes import LIMIT, ROOT, Client, Process
+from nodes import LATCHED, LIMIT, ROOT, Client, Process
 from prometheus_client.parser import text_string_to_metric_families
 from std_srvs.srv import Trigger
 
+from timely_llm.msg import PlannerStatus, RobotInfo, RobotList
 from timely_llm.ros.declare import ParameterError
 from timely_llm.ros.fleet_feed import FleetFeed
 from timely_llm.ros.live_page import open_page
@@ -141,6 +142,27 @@ def test_robots_are_stopped_from_top(flying: Client, feed: FleetFeed) -> None:
     assert (words[:13], done) == ("UNKNOWN_ROBOT", False)
     flying.call(Trigger, "/d2/robot_adapter/rearm")
     flying.until(lambda: {r["state"] for r in feed.view()["robots"]} == {"alive"}, "d2 rearmed")
+
+
+def test_forged_messages_end_no_feed(client: Client) -> None:
+    """Robots where no topic can be, numbers that cannot be: what comes after them is shown."""
+    node = client.node
+    robots = node.create_publisher(RobotList, "/forged/robots", LATCHED)
+    status = node.create_publisher(PlannerStatus, "/forged/planner_status", 10)
+    spaces = ("a b", "//", "/x//y", "x" * 300, "", "/")
+    forged = [RobotInfo(robot_id=f"r{i}", robot_namespace=s) for i, s in enumerate(spaces)]
+    robots.publish(RobotList(robots=forged))
+    feed = FleetFeed("/forged")
+    feed.start()
+    try:
+        client.until(status.get_subscription_count, "the feed")
+        status.publish(PlannerStatus(step_time=float("inf"), policy="forged"))
+        status.publish(PlannerStatus(policy="good"))
+        client.until(lambda: feed.view()["planner"].get("policy") == "good", "the status")
+        robots.publish(RobotList(robots=[RobotInfo(robot_id="d1", robot_namespace="/d1")]))
+        client.until(lambda: [r["id"] for r in feed.view()["robots"]] == ["d1"], "the robot")
+    finally:
+        feed.close()
 
 
 def command(*arguments: str, **options: object) -> subprocess.CompletedProcess:

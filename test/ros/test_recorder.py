@@ -16,18 +16,21 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
-from nodes import LIMIT, ROOT, Client
+from nodes import LATCHED, LIMIT, ROOT, Client
 from rosbags.interfaces import QosDurability, QosReliability
-from rosbags.rosbag2 import Reader
+from rosbags.rosbag2 import Reader, Writer
 
 from timely_llm.cli.record import record
+from timely_llm.msg import RobotInfo, RobotList
 from timely_llm.protocols.messages import ErrorCode, PlanEventType
 from timely_llm.recording import bag
+from timely_llm.recording.bag import BagWriter
 from timely_llm.recording.costs import costs_of
 from timely_llm.recording.goals import goals_of
 from timely_llm.recording.recorded_trace import trace_of
 from timely_llm.recording.replay import replay, what_happened
 from timely_llm.recording.report import page
+from timely_llm.ros import recorder as recorder_module
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 
@@ -123,3 +126,59 @@ def test_a_recorder_that_is_killed_leaves_a_bag(recorder, client: Client):
 def test_a_folder_that_is_there_is_not_written_over(tmp_path):
     with pytest.raises(typer.BadParameter, match="exists already"):
         record(out=tmp_path)
+
+
+SPACES = ("/good", "/", "a b", "//", "/twice//x", "x" * 300, "/é", "")
+
+
+def forged_robots(*spaces: str) -> RobotList:
+    robots = [RobotInfo(robot_id=f"r{i}", robot_namespace=s) for i, s in enumerate(spaces)]
+    return RobotList(robots=robots)
+
+
+def test_forged_robots_end_no_recording(tmp_path, domain, monkeypatch):
+    """Namespaces that no topic can have, bytes that are no message, more robots than there are."""
+    monkeypatch.setattr(recorder_module, "MOST_FOLLOWED", 8, raising=False)
+    said = []
+    with (
+        BagWriter(tmp_path / "bag") as writer,
+        recorder_module.Recorder(writer, "forged", said.append) as recorder,
+    ):
+        publisher = recorder.node.create_publisher(RobotList, "robots", LATCHED)
+
+        def until(done):
+            for _ in range(400):
+                if done():
+                    return
+                recorder.spin()
+            raise AssertionError(said)
+
+        until(lambda: publisher.get_subscription_count() > 0)
+        publisher.publish(b"\x00\x01\x00\x00\xff\xff\xff\xff\xff\xff")
+        until(lambda: any("cannot be read" in line for line in said))
+        publisher.publish(forged_robots(*SPACES))
+        until(lambda: "/good/execution" in recorder.topics)
+        publisher.publish(forged_robots(*(f"/x{i}" for i in range(9)), "/late"))
+        until(lambda: any("not more than" in line for line in said))
+        publisher.publish(forged_robots("/late"))
+        recorder.spin(0.2)
+        assert not any(topic.startswith("/late") for topic in recorder.topics)
+        assert {"/segments", "/execution"} <= recorder.topics.keys()
+        refused = [line.split(":")[0] for line in said if "not recorded" in line]
+        assert refused == [f"robot 'r{i}' is not recorded" for i in range(2, 8)]
+    assert len(bag.read(tmp_path / "bag", "forged").topics) > 4
+
+
+def test_a_disk_that_is_full_ends_the_recorder_in_a_line(tmp_path, client, monkeypatch, capfd):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    publisher = client.node.create_publisher(RobotList, "/full/robots", LATCHED)
+    publisher.publish(RobotList())
+    monkeypatch.setattr(Writer, "write", full)
+    monkeypatch.setattr(sys, "argv", ["recorder", str(tmp_path / "bag"), "full"])
+    with pytest.raises(SystemExit) as ended:
+        recorder_module.main()
+    assert ended.value.code == 1
+    words = "[Errno 28] No space left on device"
+    assert capfd.readouterr().err == f"recorder: cannot write the bag {tmp_path / 'bag'}: {words}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 from timely_llm.live.shared_fleet import SharedFleet
 from timely_llm.protocols.messages import Execution, RobotInfo
 from timely_llm.ros.client import PlannerClient, PlannerError
+from timely_llm.ros.robot_link import MOST_FOLLOWED, check_namespace
 
 Answer = Callable[[str, bool], object]  # words, and whether it was done
 
@@ -80,8 +82,12 @@ class FleetFeed(threading.Thread):
 
     def _watch_robots(self, client: PlannerClient) -> None:
         for name in self._robot_in.keys() - self._watched:
+            if len(self._watched) >= MOST_FOLLOWED:
+                return
             self._watched.add(name)
-            client.watch_execution(name, partial(self._execution, name))
+            with contextlib.suppress(ValueError):  # what names no topics reports nothing
+                check_namespace(name)
+                client.watch_execution(name, partial(self._execution, name))
 
     def _stop_robots(self, client: PlannerClient) -> None:
         while True:

@@ -49,7 +49,7 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoR
         if node.parameters.get("autostart", False) and not _autostart(node):
             raise node.failure or RuntimeError("the node could not be activated")
     except Exception as error:
-        print(f"{name}: {_first_line(error)}", file=sys.stderr, flush=True)
+        print(f"{name}: {first_line(error)}", file=sys.stderr, flush=True)
         # A model that is half loaded has threads that do not end.
         os._exit(1)
     executor.add_node(node)
@@ -67,7 +67,7 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoR
     os._exit(status)  # to take a model apart takes seconds, and nothing in it is to be kept
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Of the C libraries' errors, the rest is where in their sources they arose."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 

@@ -27,9 +27,16 @@ from rosbags.interfaces import (
 from std_msgs.msg import String
 
 from timely_llm.msg import Execution, PlanEvent, PlannerStatus, RobotList, Segment
-from timely_llm.recording.bag import BagWriter
-from timely_llm.ros.process import TICK, GuestNode
+from timely_llm.recording.bag import BagError, BagWriter
+from timely_llm.ros.process import TICK, GuestNode, first_line
 from timely_llm.ros.qos import LATCHED, RELIABLE
+from timely_llm.ros.robot_link import (
+    EXECUTION,
+    MOST_FOLLOWED,
+    SEGMENTS,
+    check_namespace,
+    robot_topic,
+)
 from timely_llm.system.processes import Interrupt
 
 FLUSH_PERIOD = 1.0  # s; what a recorder that is killed may lose
@@ -44,7 +51,7 @@ _PLANNER_TOPICS = (
     ("planner_config", String, _LATCHED),
     ("planner_status", PlannerStatus, _STATUS),
 )
-_ROBOT_TOPICS = (("segments", Segment), ("execution", Execution))
+_ROBOT_TOPICS = ((SEGMENTS, Segment), (EXECUTION, Execution))
 #: What the publishers offer where none of them is known yet.
 _OFFERED = {
     "robots": LATCHED,
@@ -57,7 +64,7 @@ class Recorder(GuestNode):
     """Records into ``bag`` what the planner under ``namespace`` and its robots publish.
 
     Robots' topics are added as the ``robots`` topic names them; ``report`` gets a line for each
-    topic when its first publisher is found. Use it in a ``with``; one at a time in a process. The
+    topic when its first publisher is found, and for what cannot be recorded. Use it in a ``with``; one at a time in a process. The
     bag stays open. ``topics`` are those that are recorded, by name.
     """
 
@@ -66,14 +73,20 @@ class Recorder(GuestNode):
         self._bag, self._report = bag, report
         self.topics: dict[str, Connection] = {}
         self._matched: set[str] = set()
+        self._spaces: set[str] = set()  # of robots
+        self._failure: BagError | None = (
+            None  # what a callback raises, the executor tells at length
+        )
         self._last_stamp = 0
         self._flushed = time.monotonic()
         for name, kind, qos in _PLANNER_TOPICS:
             self._record(self.resolve(name), kind, qos)
 
     def spin(self, seconds: float = TICK) -> None:
-        """Record for ``seconds``."""
+        """Record for ``seconds``; ``BagError`` where the bag takes no more."""
         super().spin(seconds)
+        if self._failure is not None:
+            raise self._failure
         if time.monotonic() >= self._flushed + FLUSH_PERIOD:
             self._bag.flush()
             self._flushed = time.monotonic()
@@ -88,7 +101,7 @@ class Recorder(GuestNode):
         def received(data: bytes) -> None:  # with the message's info too, EventsExecutor fails
             self._write(topic, data)
             if robots:
-                self._follow(deserialize_message(data, RobotList))
+                self._follow(data)
 
         def matched(info: Any) -> None:
             if info.current_count and topic not in self._matched:
@@ -101,13 +114,32 @@ class Recorder(GuestNode):
     def _write(self, topic: str, data: bytes) -> None:
         """Times in the file never fall, which a reader without its index relies on."""
         self._last_stamp = max(self._last_stamp, time.time_ns())
-        self._bag.write(self.topics[topic], self._last_stamp, data)
+        try:
+            self._bag.write(self.topics[topic], self._last_stamp, data)
+        except BagError as error:
+            self._failure = error
 
-    def _follow(self, robots: RobotList) -> None:
+    def _follow(self, data: bytes) -> None:
         """Record the topics of robots that are new."""
-        for robot in robots.robots:
+        try:
+            robots = deserialize_message(data, RobotList).robots
+        except Exception as error:  # as the middleware pleases
+            self._report(f"a list of robots cannot be read: {first_line(error)}")
+            return
+        for robot in robots:
+            space = robot.robot_namespace
+            if space in self._spaces or len(self._spaces) >= MOST_FOLLOWED:
+                continue
+            self._spaces.add(space)
+            if len(self._spaces) == MOST_FOLLOWED:
+                self._report(f"not more than {MOST_FOLLOWED} robots are recorded")
+            try:
+                check_namespace(space)
+            except ValueError as error:
+                self._report(f"robot {robot.robot_id!r} is not recorded: {error}")
+                continue
             for name, kind in _ROBOT_TOPICS:
-                self._record(f"{robot.robot_namespace.rstrip('/')}/{name}", kind, _EVENTS)
+                self._record(robot_topic(space, name), kind, _EVENTS)
 
     def _offered(self, topic: str) -> list[Qos]:
         """How the topic's publishers offer it, each kind once; as our nodes do where there is none
@@ -157,4 +189,8 @@ def record(folder: Path, namespace: str, report: Callable[[str], None]) -> None:
 def main() -> None:
     """What ``timely-llm demo --record`` runs: FOLDER NAMESPACE; until SIGINT or SIGTERM."""
     folder, namespace = sys.argv[1:3]
-    record(Path(folder), namespace, lambda line: print(line, flush=True))
+    try:
+        record(Path(folder), namespace, lambda line: print(line, flush=True))
+    except BagError as error:
+        print(f"recorder: {error}", file=sys.stderr)
+        sys.exit(1)

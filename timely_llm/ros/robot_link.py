@@ -22,6 +22,7 @@ from timely_llm.ros.qos import RELIABLE
 SEGMENTS, EXECUTION = "segments", "execution"
 LONGEST_NAMESPACE = 255 - 8 - len(f"/{EXECUTION}")
 """Characters. DDS names have 255, of which ROS takes 8 for itself."""
+MOST_FOLLOWED = 1024  # robots' namespaces that one who watches or records subscribes to
 
 
 def robot_topic(namespace: str, name: str) -> str:
