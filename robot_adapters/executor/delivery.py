@@ -55,10 +55,15 @@ class Delivery:
             self._over.popitem(last=False)
 
     def judge(
-        self, segment: Segment, session: int | None, current: str | None, refusal: str
+        self,
+        segment: Segment,
+        session: int | None,
+        current: str | None,
+        refusal: str,
+        waits: bool = False,
     ) -> Verdict:
-        """What to do with a segment. ``current`` is the plan in progress, ``refusal`` why no plan
-        may begin or go on (empty: it may)."""
+        """What to do with a segment. ``current`` is the plan in progress, which ``waits`` for text
+        or does not; ``refusal`` why no plan may begin or go on (empty: it may)."""
         if session is None:
             return Ignore()
         if segment.session != session:
@@ -68,7 +73,7 @@ class Delivery:
         if segment.command is SegmentCommand.CANCEL:
             return self._cancel(segment, current)
         if segment.plan_id == current:
-            return Ignore() if refusal else self._next_of(segment)
+            return Ignore() if refusal else self._next_of(segment, waits)
         if segment.plan_id in self._over:
             return self._late(segment, refusal)
         return self._first(segment, current, refusal)
@@ -81,8 +86,8 @@ class Delivery:
             self.over(segment.plan_id, ExecutionState.ABORTED)
         return Take()
 
-    def _next_of(self, segment: Segment) -> Verdict:
-        """A further segment of the plan in progress."""
+    def _next_of(self, segment: Segment, waits: bool) -> Verdict:
+        """A further segment of the plan in progress, or the first of one that takes its place."""
         expected = self._next[segment.plan_id]
         if segment.index < expected:
             return Reject(f"repeat: segment {segment.index} was received already")
@@ -90,8 +95,11 @@ class Delivery:
             return Reject(f"segment {segment.index} behind the last one, {expected - 1}")
         if segment.index > expected:
             return Reject(f"gap: segment {segment.index}, but {expected} was expected")
+        replaces = segment.command is SegmentCommand.REPLACE
+        if replaces and not waits:
+            return Reject("a plan in progress cannot be planned again")
         self._count(segment)
-        return Take()
+        return Take(begins=replaces)
 
     def _late(self, segment: Segment, refusal: str) -> Verdict:
         """A segment of a plan that is over. In-flight ones are counted, so that the REPLACE that

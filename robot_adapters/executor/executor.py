@@ -294,8 +294,9 @@ class RobotExecutor:
         """Take, refuse or ignore one segment; what it makes possible begins at once."""
         if segment.command is SegmentCommand.STOP:  # whoever sends it: a stop moves nothing
             return self.on_stop(now)
-        current = self._plan.plan_id if self._plan else None
-        match self._delivery.judge(segment, self._reports.session, current, self._refusal):
+        current, waits = (self._plan.plan_id, self._plan.starved) if self._plan else (None, False)
+        session, refusal = self._reports.session, self._refusal
+        match self._delivery.judge(segment, session, current, refusal, waits):
             case Reject(reason):
                 self._refuse(segment, State.REJECTED, reason, now)
             case Take() if segment.command is SegmentCommand.CANCEL:
@@ -373,7 +374,9 @@ class RobotExecutor:
     # ---- a plan's life -------------------------------------------------------------------------
 
     def _begin(self, segment: Segment, now: float) -> PlanRun:
-        if self._plan:  # only a REPLACE gets here with another plan in progress
+        if self._plan and self._plan.plan_id == segment.plan_id:  # the rest of it was refused
+            self._last = self._plan.plan_id, self._plan.begun_calls
+        elif self._plan:  # only a REPLACE gets here with another plan in progress
             self._drop("replaced", now, idle=False)
         before, calls = self._last
         first_call = calls if before == segment.plan_id else 0  # a replan goes on counting

@@ -275,11 +275,12 @@ class Interpreter:
         """A call has ended: its value goes to where it is used."""
         if invoke.dropped:
             return
-        name = invoke.skill.name
+        skill = invoke.skill
+        name, stays = skill.name, skill.returns == "str" and skill.role != "probe"
         if value is None:
             raise self._fault(f"{name} returned no value", invoke.call.start)
         try:
-            self._stack.append(answered(value))
+            self._stack.append(answered(value, stays))
         except ValueFault as error:
             raise self._fault(f"{name} returned {error}", invoke.call.start) from None
 
@@ -386,15 +387,15 @@ def typed(text: str) -> Value:
     return text
 
 
-def answered(value: Value) -> Value:
-    """What a robot or a model answered, as plans use it.
+def answered(value: Value, stays: bool = False) -> Value:
+    """What a robot or a model answered, as plans use it; a text that ``stays`` one is not read.
 
     ``ValueFault`` for what no plan can use: a text without end, a number that is none.
     """
     if isinstance(value, str):
         if len(value) > LONGEST:
             raise ValueFault(f"{len(value)} characters: must be at most {LONGEST}")
-        value = typed(value)
+        value = value if stays else typed(value)
     if isinstance(value, bool | str):
         return value
     if not -LARGEST <= value <= LARGEST:  # refuses NaN too

@@ -202,6 +202,75 @@ def test_a_replan_that_is_no_sound_plan_ends_the_goal_and_halts_the_robot():
     assert run.commands("r1")[-1].endswith("CANCEL")
 
 
+LIMIT = "go: seconds is 99 s: must be 0.1 to 60 s"
+
+
+def spied(run: FleetSim) -> list:
+    asked: list = []
+    run.planner.state.prompts = Spy(run.planner.state.prompts, asked)
+    return asked
+
+
+def test_a_plan_that_the_check_refuses_is_planned_again_before_anything_moves():
+    run = fleet()
+    asked = spied(run)
+    plan = run.goal("r1", "high", at=1.0, **REPLAN)
+    run.finish()
+    assert outcome(run, plan) == ("NONE", "")
+    assert run.result(plan).replans == 1
+    assert [call for _, call in run.robots["r1"].body.done] == ["go(9)"]
+    (event,) = [e for e in run.events if e.type is PlanEventType.REPLANNED]
+    assert (event.result.error_code.name, event.segment) == ("INVALID_PLAN", 0)
+    ((_, _, (attempt,)),) = asked
+    assert attempt.plan.startswith("go(99)") and LIMIT in attempt.failure
+    assert (attempt.done, attempt.failed) == ((), "")
+
+
+def test_what_ran_before_the_refused_part_is_done_first_and_told():
+    run = fleet()
+    asked = spied(run)
+    plan = run.goal("r1", "later", at=1.0, **REPLAN)
+    run.finish()
+    assert outcome(run, plan) == ("NONE", "")
+    assert [call for _, call in run.robots["r1"].body.done] == ["go(2)", "go(1)", "go(0.5)"]
+    ((_, _, (attempt,)),) = asked
+    assert attempt.done == (Done("go(2)"), Done("go(1)")) and LIMIT in attempt.failure
+    numbers = [r.call_number for _, _, r in run.reported if r.state is ExecutionState.STARTED]
+    assert numbers == [0, 1, 2]
+
+
+def test_a_robot_that_fails_before_the_refused_part_is_what_is_told():
+    run = fleet()
+    asked = spied(run)
+    plan = run.goal("r1", "walled", at=1.0, **REPLAN)
+    run.finish()
+    assert outcome(run, plan) == ("NONE", "")
+    assert asked[0][2][0].failure == "a wall"
+
+
+@pytest.mark.parametrize("goal", ["never", "high"])
+def test_a_plan_that_is_refused_to_the_last_ends_with_the_limit(goal):
+    run = fleet()
+    wish = REPLAN if goal == "never" else {}
+    plan = run.goal("r1", goal, at=1.0, **wish)
+    run.finish()
+    code, words = outcome(run, plan)
+    assert code == "INVALID_PLAN" and "must be 0.1 to 60 s" in words
+    assert words.endswith("(after 1 of 1 replans)") == (goal == "never")
+    assert not run.robots["r1"].body.done
+
+
+def test_a_cancel_while_the_robot_still_runs_what_it_has():
+    run = fleet()
+    plan = run.goal("r1", "later", at=1.0, **REPLAN)
+    run.run(1.9)
+    run.cancel(plan)
+    run.finish()
+    assert outcome(run, plan)[0] == "CANCELED"
+    assert [call for _, call in run.robots["r1"].body.done] == ["go(2)"]
+    assert run.result(plan).replans == 0
+
+
 def test_a_segment_that_was_refused_is_no_reason_to_plan_anew():
     run = fleet(faults={})
     plan = run.goal("r1", "a", at=1.0, **REPLAN)

@@ -259,7 +259,7 @@ def test_a_replacement_that_comes_to_nothing_gives_the_robot_back(bench):
 def test_a_replan_is_the_same_goal_with_another_number(bench):
     request = bench.sent()
     attempt = Attempt("go(2)", (), "go(2)", "stuck", "go(2)", 10, 4)
-    bench.state.replan(request, attempt, "stuck", 3.0)
+    bench.state.replan(request, attempt, ErrorCode.SKILL_FAILED, "stuck", 3.0)
     assert (request.plan_id, request.number, request.asked) == ("p1", 2, 3.0)
     assert (request.state, request.attempts) == (State.WAITING, [attempt])
     assert "p1" in bench.state.generating and bench.robot.current is request

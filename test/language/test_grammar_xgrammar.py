@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_language import INDY7, KINDS, PUBLISHED, ROVER, TELLO
+from plan_language import KINDS, PUBLISHED, ROVER, TELLO
 
-from timely_llm.language.grammar import longest_plan, plan_grammar
+from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.segmenter import plan_detector
 from timely_llm.language.skills import Bounds, SkillSet
@@ -61,7 +61,7 @@ class Grammar:
             token = rng.choices(allowed, [weights[i] for i in allowed])[0]
             assert matcher.accept_token(token)
             if token == self.end:
-                return text.decode()
+                return text.decode(errors="replace")  # as models' tokens are
             text += self.vocabulary[token]
 
 
@@ -88,10 +88,14 @@ def test_published_plans_are_in_the_grammar(number):
 TAKEN = """mf(20) mf(500); tu(1);tc(360) d(0.1);d(60);d(59.9) l('a');tp();rp() ?iv('a'){mf(50)}
     ?iv('a')->{mf(50);};mf(60) ?iv('a')&_1>3|_2!='x'{tp() ?od('a')>=12.25{tp()}
     ?sa('x')!=False{_1=sa('x');g(_1)} ?_1{tp()} ?_1==True{tp()} 20{20{20{tp()}}} 1{tp()}
-    _1=od('a');_1=_1*2;_2=_1;_3=True;_9=9999;_1=0.25 ->True ->_1 ->'done' ->od('a'); ->12"""
-REFUSED = """; mf(19) mf(501) mf(050) mf(_1) mf(50.0) fly(50) d(0) d(0.05) d(60.1) d(00.1) tu(0)
-    tu(361) l('') l('it"s') l('é') l('\\') 21{tp()} 0{tp()} 2{2{2{2{tp()}}}} ?mf(50){tp()}
-    ?iv('a'){} ?iv('a')tp() _0=1 _1=10000 _1=9999.5 mf(50 tp()tp() ->True;tp() mf(50)}"""
+    _1=od('a');_1=_1*2;_2=_1;_3=True;_9=9999;_1=0.25 ->True ->_1 ->'done' ->od('a'); ->12
+    mf(050) mf(+50) mf(50.0) l('é') l("it's") mf(_1)"""
+REFUSED = """; fly(50) ?mf(50){tp()} ?iv('a'){} ?iv('a')tp() mf(50 tp()tp() ->True;tp() mf(50)}
+    l('it's') l(one) mf(-) mf(,) mf(50,) =3"""
+# No plan either, but a value that a model means: to be refused by the checker, never changed.
+PASSED_ON = """mf(19) mf(501) mf(1500) mf(-50) mf(50.5) mf(5e2) mf(50cm) mf(.5) mf(5_0) mf(1,500)
+    mf() d(0) d(0.05) d(60.1) tu(0) tu(361) l('') 21{tp()} 0{tp()} -2{tp()} 2.5{tp()} _0=1 _10=1
+    _1=10000 _1=9999.5 mf('50') mf(True) l('\\') 2{2{2{2{tp()}}}}"""
 
 
 @pytest.mark.parametrize("plan", [*TAKEN.split(), "tp();" * 24, "l('a b')"])
@@ -100,10 +104,17 @@ def test_takes(plan):
     parse(plan, TELLO)
 
 
-LONG = [f"l('{'x' * 61}')", f"g('{'x' * 33}')", "tp();" * 25]
+LONG = [f"l('{'x' * 61}')", f"g('{'x' * 33}')", "tp();" * 25, f"mf({'1' * 41})"]
 
 
-@pytest.mark.parametrize("plan", [*REFUSED.split(), *LONG, "", "mf(50) ;tp()"])
+@pytest.mark.parametrize("plan", [*PASSED_ON.split(), *LONG])
+def test_passes_on_what_the_checker_refuses(plan):
+    assert takes(TELLO, plan)
+    with pytest.raises(PlanError):
+        parse(plan, TELLO)
+
+
+@pytest.mark.parametrize("plan", [*REFUSED.split(), f"l('{'x' * 62}')", "tp();" * 26, "", "a ;b"])
 def test_refuses(plan):
     assert not takes(TELLO, plan)
 
@@ -114,16 +125,85 @@ def test_a_kind_of_ones_own():
         assert takes(ROVER, plan), plan
         parse(plan, ROVER)
     for plan in ("dv(-2.6)", "dv(12.4)", "st(36,1)", "st(0)", "st(0,1.1)", "sp('D1')", "sp('A1xx')",
-                 "sp('A123')", "?bt(){tp()}", "6{dv(1)}", "_4=1", "_1=51", "dv(1.25)"):  # fmt: skip
-        assert not takes(ROVER, plan), plan
+                 "sp('A123')", "6{dv(1)}", "_4=1", "_1=51"):  # fmt: skip
+        assert takes(ROVER, plan), plan
+        with pytest.raises(PlanError):
+            parse(plan, ROVER)
 
 
-# ---- every plan of it passes -------------------------------------------------------------------
+# ---- a value is never reshaped -----------------------------------------------------------------
+
+NUMBERS = st.from_regex(
+    r"[-+]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,9})(e[0-9]{1,3}|cm|_0)?", fullmatch=True
+)
+STRINGS = st.text(st.characters(exclude_characters="'"), max_size=80)
+AROUND = ["mf({})", "d({})", "{}{{tp()}}", "_1={}", "?_1>{}{{tp()}}", "->{}"]
+PIECES = st.lists(st.text("0123456789.-+e'(),;mfl abé", min_size=2, max_size=4), max_size=12)
+
+
+def preferring(wanted: str, compiled: Grammar) -> str:
+    """What a model writes that wants ``wanted`` and nothing else: always the longest token on the
+    way there; once it was made to leave the way, whatever ends the plan soonest."""
+    matcher, written = compiled.matcher(), b""
+    while True:
+        allowed = compiled.allowed(matcher)
+        rest = wanted.encode().removeprefix(written) if wanted.encode().startswith(written) else b""
+        on_way = [
+            i for i in allowed if i < compiled.end and rest.startswith(compiled.vocabulary[i])
+        ]
+        ending = [i for c in b"')};0a" for i in allowed if i == c]
+        last = [compiled.end] if compiled.end in allowed and not rest else []
+        token = last[0] if last else (
+            max(on_way, key=lambda i: len(compiled.vocabulary[i])) if on_way
+            else compiled.end if compiled.end in allowed else (ending or allowed)[0]
+        )  # fmt: skip
+        assert matcher.accept_token(token)
+        if token == compiled.end:
+            return written.decode(errors="replace")
+        written += compiled.vocabulary[token]
+
+
+def exact_or_refused(wanted: str, pieces: list[str]) -> None:
+    compiled = Grammar(plan_grammar(TELLO), BYTES + [piece.encode() for piece in pieces])
+    text = preferring(wanted, compiled)
+    if text != wanted:
+        with pytest.raises(PlanError):
+            parse(text, TELLO)
+
+
+@settings(max_examples=60, deadline=None)
+@given(number=NUMBERS, pieces=PIECES, plan=st.sampled_from(AROUND))
+def test_a_number_is_written_whole_or_refused(number, pieces, plan):
+    exact_or_refused(plan.format(number), pieces)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    text=STRINGS, pieces=PIECES, plan=st.sampled_from(["l('{}')", "?_1=='{}'{{tp()}}", "->'{}'"])
+)
+def test_a_string_is_written_whole_or_refused(text, pieces, plan):
+    exact_or_refused(plan.format(text), pieces)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ("mf(1500)", "mf: distance is 1500 cm: must be 20 to 500 cm"),
+        ("tc(792)", "tc: angle is 792 deg: must be 1 to 360 deg"),
+        ("mu(5)", "mu: distance is 5 cm: must be 20 to 500 cm"),
+    ],
+)
+def test_what_is_out_of_limits_is_refused_with_skill_value_and_limit(wanted, words):
+    text = preferring(wanted, GRAMMARS["tello", False])
+    assert text == wanted
+    with pytest.raises(PlanError, match=words):
+        parse(text, TELLO)
+
+
+# ---- every plan of it ends, and is cut into what it was -----------------------------------------
 
 
 def check_walk(skills: SkillSet, text: str) -> None:
-    parse(text, skills)
-    assert len(text) <= longest_plan(skills)
     detector = plan_detector(skills)
     assert "".join([*detector.feed(text), detector.finish()]) == text
 
@@ -131,7 +211,7 @@ def check_walk(skills: SkillSet, text: str) -> None:
 @pytest.mark.parametrize(("kind", "merged"), GRAMMARS)
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), spread=st.sampled_from([0.0, 1.0, 3.0]))
-def test_whatever_weights_write_passes(kind, merged, seed, spread):
+def test_whatever_weights_write_ends(kind, merged, seed, spread):
     compiled, rng = GRAMMARS[kind, merged], random.Random(seed)
     weights = [rng.lognormvariate(0, spread) for _ in range(compiled.end + 1)]
     check_walk(KINDS[kind], compiled.walk(rng, weights))
@@ -176,14 +256,6 @@ def test_any_bounds_hold(bounds, kind, seed):
     for _ in range(3):
         text = compiled.walk(rng, [1.0] * (compiled.end + 1))
         check_walk(skills, text)
-
-
-def test_the_longest_plan_is_one():
-    """A plan of exactly that length is in the grammar: the bound is not a guess."""
-    small = replace(INDY7, bounds=replace(INDY7.bounds, max_statements=2, max_nesting=0))
-    text = f"l('{'x' * 60}');l('{'x' * 60}');"
-    assert longest_plan(small) == len(text)
-    assert Grammar(plan_grammar(small)).takes(text)
 
 
 def test_a_plan_outside_of_the_grammar_may_still_be_legal():

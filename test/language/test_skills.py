@@ -77,7 +77,7 @@ def test_what_passes_a_check_is_within_the_limits(value):
         size = len(checked) if argument.type == "str" else checked
         assert argument.minimum <= size <= argument.maximum
         assert type(checked).__name__ == argument.type
-        assert argument.parse(value_text(checked)) == pytest.approx(checked)
+        assert argument.parse(value_text(checked)) == checked
 
 
 def test_evaluated_arguments_are_read_back():
@@ -85,7 +85,7 @@ def test_evaluated_arguments_are_read_back():
     assert ROVER["st"].parse_values(["-5", "0.5"]) == (-5, 0.5)
     assert TELLO["g"].parse_values(["100"]) == ("100",)
     assert [value_text(v) for v in (None, True, 3, 2.0, 0.1, 1 / 3, "a")] == [
-        "", "True", "3", "2", "0.1", "0.3333333333", "a",
+        "", "True", "3", "2", "0.1", "0.3333333333333333", "a",
     ]  # fmt: skip
 
 

@@ -18,12 +18,23 @@ PLANS = {
     "wrong+1": "go(1);go(99)",
     "b": "go(1);go(1)",
 }
+# The planner's own check refuses a part of each.
+REFUSED = {
+    "high": "go(99);go(1)",
+    "high+1": "go(9)",
+    "later": "go(2);go(1);go(99);go(1)",
+    "later+1": "go(0.5)",
+    "walled": "go(3);go(99)",
+    "walled+1": "go(4)",
+    "never": "go(99)",
+    "never+1": "go(98)",
+}
 WALL = {"go(3)": "a wall"}
 REPLAN = {"on_failure": OnFailure.REPLAN}
 
 
 def fleet(faults=WALL, *, policy="timely", **options) -> FleetSim:
-    run = FleetSim(PLANS, policy, **options)
+    run = FleetSim(PLANS | REFUSED, policy, **options)
     run.add_robot("r1", faults=dict(faults))
     run.add_robot("r2")
     return run

@@ -36,7 +36,7 @@ class PlannerConfig:
 
     limits: Limits = field(default_factory=Limits)
     presets: dict[Urgency, TimeUtility] = field(default_factory=lambda: dict(PRESETS))
-    max_tokens: int = 2048  # of one plan; the bundled skill sets' longest has 1602 characters
+    max_tokens: int = 2048  # of one plan
     prefill_chunk: int = 64  # prompt tokens of a registration computed beside running plans
     network: float = 0.008  # one way (TimelyLLM, section 7.1)
     ack_timeout: float = 2.0

@@ -283,7 +283,7 @@ class Planner:
             for segment in generating.segmenter.feed(output.text, ends):
                 self._send(request, segment, now)
         except PlanError as error:
-            state.stop(request, ErrorCode.INVALID_PLAN, str(error), now)
+            self._reports.refused(request, str(error), now)
             return
         if ends:
             state.written(request)

@@ -55,11 +55,20 @@ def as_written(call: SkillCall, skills: SkillSet) -> str:
 
 
 def attempt_of(request: Request, skills: SkillSet, report: Execution) -> Attempt:
-    """The failed plan, as the next prompt tells of it."""
+    """The plan that failed on the robot, as the next prompt tells of it."""
     failed = as_written(report.call, skills) if report.call.name else ""
     words = " ".join(report.error.removeprefix(f"{report.call.name}: ").split())
+    return _attempt(request, "".join(request.segments[request.first_index :]), failed, words)
+
+
+def refused_attempt(request: Request) -> Attempt:
+    """The plan that the check refused, as the next prompt tells of it."""
+    return _attempt(request, "".join(request.text), "", request.refused)
+
+
+def _attempt(request: Request, plan: str, failed: str, words: str) -> Attempt:
     return Attempt(
-        plan="".join(request.segments[request.first_index :]),
+        plan=plan,
         done=tuple(request.history[-_MOST_DONE:]),
         failed=failed,
         failure=words[:_LONGEST].rstrip(" .") or ASKED,

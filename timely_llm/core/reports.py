@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from timely_llm.core import events as ev
 from timely_llm.core.config import replans_of
-from timely_llm.core.replans import attempt_of, done, may_replan
+from timely_llm.core.replans import attempt_of, done, may_replan, refused_attempt
 from timely_llm.core.request import Request, State
 from timely_llm.core.robots import Robot
 from timely_llm.core.state import PlannerState
@@ -183,15 +183,37 @@ class Reports:
         asked = report.state is ExecutionState.REPLAN_REQUESTED
         if self._state.active and may_replan(robot, request, asked):
             attempt = attempt_of(request, robot.skills, report)
-            self._state.replan(request, attempt, error, now)
+            self._state.replan(request, attempt, ErrorCode.SKILL_FAILED, error, now)
             return
-        if request.attempts:
-            most = replans_of(request.goal)
-            error = f"{error} (after {len(request.attempts)} of {most} replans)"
+        error = _after_replans(request, error)
         self._state.end_stopped(request, ErrorCode.SKILL_FAILED, error, now)
 
     def _idle(self, robot: Robot, request: Request, report: Execution, now: float) -> None:
         request.horizon.starve(now)
+        if request.refused and not request.unacknowledged:
+            self._go_on_without(robot, request, now)
+
+    # What the planner's own check refuses.
+
+    def refused(self, request: Request, error: str, now: float) -> None:
+        """The check refuses what was written next, and nothing of that is sent: the goal ends, or
+        is planned again once the robot has done what it got before."""
+        robot = self._state.robot_of(request)
+        if robot is None or not self._state.active or not may_replan(robot, request, asked=False):
+            words = _after_replans(request, error)
+            self._state.stop(request, ErrorCode.INVALID_PLAN, words, now)
+            return
+        self._state.refuse(request, error)
+        if request.unsent:
+            self._go_on_without(robot, request, now)
+
+    def _go_on_without(self, robot: Robot, request: Request, now: float) -> None:
+        """The robot waits, and what was written next was refused."""
+        if self._state.active and may_replan(robot, request, asked=False):
+            attempt, error = refused_attempt(request), request.refused
+            self._state.replan(request, attempt, ErrorCode.INVALID_PLAN, error, now)
+        else:
+            self._state.stop(request, ErrorCode.INVALID_PLAN, request.refused, now)
 
     # Stops, and silence.
 
@@ -255,3 +277,10 @@ class Reports:
         name = repr(request.goal.robot_id)
         error = f"robot {name} did not acknowledge segment {index} within {timeout} s"
         state.stop(request, ErrorCode.DELIVERY_FAILED, error, now)
+
+
+def _after_replans(request: Request, error: str) -> str:
+    """The goal's last words: how often it was planned again, if it was."""
+    if not request.attempts:
+        return error
+    return f"{error} (after {len(request.attempts)} of {replans_of(request.goal)} replans)"

@@ -135,6 +135,7 @@ class Request:
     elapsed: float = 0.0  # s, of the call in progress, as last reported
     history: list[Done] = field(default_factory=list)
     value: str = ""
+    refused: str = ""  # why there is no more of the plan: its check refused what came next
 
     # Why and until when it is STOPPING.
     code: ErrorCode = ErrorCode.NONE
@@ -226,6 +227,11 @@ class Request:
         """The robot is through with the plan, which has this value."""
         self.value = value
 
+    def refuse(self, error: str) -> None:
+        """What was written next is refused: the plan ends with what the robot has of it."""
+        self.move(Move.FINISH)
+        self.refused = error
+
     def stopping(self, code: ErrorCode, error: str, deadline: float) -> None:
         """It is over for this reason once the robot stands still, at ``deadline`` (s) at last."""
         self.move(Move.STOP)
@@ -239,7 +245,7 @@ class Request:
         self.first_token = self.last_token = self.predicted = -1.0
         self.prompt_tokens = self.uncached = self.tokens = self.segment_tokens = 0
         self.predict_at, self.first_index = 0, len(self.segments)
-        self.taken, self.value, self.elapsed = False, "", 0.0
+        self.taken, self.value, self.elapsed, self.refused = False, "", 0.0, ""
         for pieces in (self.text, self.withheld, self.withheld_calls, self.step_times):
             pieces.clear()
         self.history.clear()
@@ -265,12 +271,14 @@ class Request:
         response of all attempts."""
         waited, executed = now - self.arrival, self.execution_time + self.elapsed
         response = max(self.slowest_response, now - self.asked if self.unsent else 0.0)
-        texts = [attempt.written for attempt in self.attempts] + ["".join(self.text)]
+        texts = [attempt.written for attempt in self.attempts]
+        if present := "".join(self.text):
+            texts.append(present)
         return PlanResult(
             plan_id=self.plan_id,
             error_code=code,
             error_msg=error,
-            plan="\n".join(text for text in texts if text),
+            plan="\n".join(texts),
             value=self.value,
             num_segments=len(self.segments),
             response_time=self.response_time,

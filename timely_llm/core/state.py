@@ -303,23 +303,29 @@ class PlannerState:
             return self.prompts.replan(skills, scene, instruction, request.attempts)
         return self.prompts.user(skills, scene, instruction)
 
-    def replan(self, request: Request, attempt: Attempt, error: str, now: float) -> None:
+    def refuse(self, request: Request, error: str) -> None:
+        """The check refuses what was written next: the robot carries out what it has."""
+        self._leave_engine(request)
+        request.refuse(error)
+
+    def replan(
+        self, request: Request, attempt: Attempt, code: ErrorCode, error: str, now: float
+    ) -> None:
         """What was begun has failed: another plan is to be written for the same goal, as for one
-        that comes now. ``error`` is the end of this one; it is the goal's where there cannot be
-        another."""
+        that comes now. ``code`` and ``error`` are the end of this one; they are the goal's where
+        there cannot be another."""
         robot = self.robot_of(request)
         assert robot is not None
-        result = request.result(ErrorCode.SKILL_FAILED, error, now)
+        result = request.result(code, error, now)
         self._leave_engine(request)
         request.replan(attempt, self.number(), now)
         first = request.first_index
         self.emit(request, PlanEventType.REPLANNED, now, segment=first, result=result)
-        code, reason = self._submit(request, robot, now)
-        if code is ErrorCode.ENGINE_FAILED:
-            self.end(request, code, reason, now)
-        elif code is not ErrorCode.NONE:
-            words = f"{error}; it cannot be planned again: {reason}"
-            self.end(request, ErrorCode.SKILL_FAILED, words, now)
+        refusal, reason = self._submit(request, robot, now)
+        if refusal is ErrorCode.ENGINE_FAILED:
+            self.end(request, refusal, reason, now)
+        elif refusal is not ErrorCode.NONE:
+            self.end(request, code, f"{error}; it cannot be planned again: {reason}", now)
 
     # The engine computes it.
 

@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     |(?P<name>[A-Za-z][A-Za-z0-9_]*)
     |(?P<variable>_[0-9]*)
     |(?P<argument>\$[0-9]+)
-    |(?P<number>[0-9]+(?:\.[0-9]*)?)
+    |(?P<number>[0-9.][0-9A-Za-z_.]*)
     |(?P<string>'[^']*'|"[^"]*")
     |(?P<symbol>->|==|!=?|<=|>=|[-+*/<>=&|?{}(),;])""",
     re.VERBOSE,
@@ -94,3 +94,5 @@ class Lexer:
             raise PlanError(start, f"a string is longer than {self._max_string} characters")
         if not text.isprintable():
             raise PlanError(start, "a string holds a line break or a control character")
+        if "\\" in text or "\ufffd" in text:
+            raise PlanError(start, "a string holds a backslash, or a character that was cut")

@@ -5,7 +5,6 @@ The classes here are what the file says; ``skills.py`` has what a skill set is.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,6 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from timely_llm.language.definitions import UNTIMED, DefinitionError, define
-from timely_llm.language.grammar import longest_plan
 from timely_llm.language.patterns import Pattern, PatternError
 from timely_llm.language.skills import (
     Argument,
@@ -163,13 +161,6 @@ def _skill_set(file: _File, content: str) -> SkillSet:
     except DefinitionError as error:
         index = [skill.name for skill in skills].index(error.skill)
         raise Fault(error.reason, "skills", index, "definition") from None
-    longest, limit = longest_plan(result), file.bounds.max_plan_chars
-    if longest > limit:
-        raise Fault(
-            f"the longest plan these bounds allow has {longest} characters, "
-            f"max_plan_chars is {limit}: lower max_statements or the string lengths",
-            "bounds",
-        )
     return result
 
 
@@ -221,8 +212,6 @@ def _argument(entry: _Argument, bounds: Bounds, place: Place) -> Argument:
     assert low is not None and high is not None
     if low > high:
         raise Fault(f"minimum {low:g} is above maximum {high:g}", *place, "minimum")
-    if entry.type == "float" and math.ceil(low * 10 - 1e-9) > math.floor(high * 10 + 1e-9):
-        raise Fault(f"no number with one decimal lies between {low:g} and {high:g}", *place)
     if entry.pattern is not None:
         _check_pattern(entry.pattern, low, high, (*place, "pattern"))
     return Argument(entry.name, entry.type, entry.unit, low, high, entry.pattern, entry.description)

@@ -7,6 +7,7 @@ Nothing here runs a plan.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable
 from typing import NoReturn, TypeAlias
 
@@ -20,6 +21,7 @@ __all__ = ["Call", "Parser", "PlanError", "parse"]
 
 MAX_OPEN_CALLS = 4  # calls inside the arguments of calls
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _BOOLEANS = {"True": True, "False": False}
 _Wait: TypeAlias = Generator[None, Token, None]
 _WaitValue: TypeAlias = Generator[None, Token, "Value | None"]
@@ -201,11 +203,14 @@ class Parser:
 
     def _operand(self) -> _WaitValue:
         token = self._token
-        if token.kind == "-":
+        if token.kind in ("-", "+"):
             self._token = yield
             if self._token.kind == "number":
-                return (yield from self._literal(-self._number()))
+                value = self._number()
+                return (yield from self._literal(-value if token.kind == "-" else value))
             yield from self._atom()
+            if token.kind == "+":
+                return None
             self.program.append(code.Negate(token.start))
             return None
         return (yield from self._atom())
@@ -301,8 +306,10 @@ class Parser:
 
     def _number(self, limited: bool = True) -> int | float:
         token, limit = self._token, self._bounds.max_number
-        if token.text.endswith("."):
-            self._fail(token, f"{token}: digits are missing after the point")
+        if not _NUMBER.fullmatch(token.text):
+            self._fail(
+                token, f"{token} is no number: must be digits, with a point between them or none"
+            )
         value = float(token.text) if "." in token.text else int(token.text)
         if limited and value > limit and not self._open_calls:  # arguments have their own limits
             self._fail(token, f"{token.text} is more than max_number, {limit}")

@@ -28,10 +28,14 @@ class SkillCallError(ValueError):
 
 
 def value_text(value: Value | None) -> str:
-    """A value as a robot reports it: ``True``, ``100``, ``0.1``, ``cat``; empty for None."""
+    """A value as a robot reports it: ``True``, ``100``, ``0.1``, ``cat``; empty for None. A float's
+    text is exact: the float comes back."""
     if value is None:
         return ""
-    return f"{value:.10g}" if type(value) is float else str(value)
+    if type(value) is not float:
+        return str(value)
+    short = f"{value:.10g}"
+    return short if float(short) == value else repr(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A plan that failed on its robot: what was sent of it, what was done, the call that failed
-    (empty: none did) and why, in the robot's words. ``written`` is all of its text, with the tokens
+    """A plan that failed on its robot, or that the planner's check refused: what was sent of it
+    (of one that was refused: all), what was done, the call that failed (empty: none did) and why,
+    in the robot's words or the check's. ``written`` is all of its text, with the tokens
     of its prompt and its own."""
 
     plan: str

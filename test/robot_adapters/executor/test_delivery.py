@@ -25,15 +25,15 @@ class Robot:
         self.delivery = Delivery()
         self.current: str | None = None
 
-    def send(self, *args, refusal: str = "", **fields):
+    def send(self, *args, refusal: str = "", waits: bool = False, **fields):
         given = segment(*args, **fields)
-        verdict = self.delivery.judge(given, SESSION, self.current, refusal)
+        verdict = self.delivery.judge(given, SESSION, self.current, refusal, waits)
         if isinstance(verdict, Take):
             if given.command is CANCEL:
                 if given.plan_id == self.current:
                     self.end(ExecutionState.ABORTED)
             elif verdict.begins:
-                if self.current is not None:
+                if self.current not in (None, given.plan_id):
                     self.end(ExecutionState.ABORTED)
                 self.current = given.plan_id
         return verdict
@@ -118,6 +118,16 @@ def test_a_goal_is_planned_anew_under_higher_indices(robot: Robot) -> None:
     assert robot.send(A, 3) == Take()
     robot.end(ExecutionState.PLAN_RETURNED)
     assert robot.send(A, 4, REPLACE) == Ignore()
+
+
+def test_a_plan_that_waits_for_text_may_be_planned_again(robot: Robot) -> None:
+    """The rest of it was refused by the planner's check; in the middle of a call it may not."""
+    robot.send(A, 0)
+    words = "a plan in progress cannot be planned again"
+    assert robot.send(A, 1, REPLACE) == Reject(words)
+    assert robot.send(A, 1, REPLACE, waits=True) == Take(begins=True)
+    assert robot.send(A, 1, REPLACE, waits=True) == Reject("repeat: segment 1 was received already")
+    assert robot.send(A, 2) == Take()
 
 
 def test_a_cancel_belongs_to_no_index_and_is_always_answered(robot: Robot) -> None:
