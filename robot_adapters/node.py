@@ -41,6 +41,7 @@ from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 CLOSE_TIMEOUT = 2.0  # s, for the robot to halt and let go when the node ends
 GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s
+MOST_STRANGERS = 20  # segments of other sessions that are answered between two ticks
 
 
 class RobotNode(Node):
@@ -65,6 +66,7 @@ class RobotNode(Node):
         self._planner = ""  # instance of the session's
         self._session = 0
         self._told = ""  # the last thing the log said about the planner
+        self._strangers = 0  # segments of other sessions since the last tick
         self._faults: dict[str, str] = {}  # of the adapter, that the log has told of
         self._status = 0  # of the process at its end
         self._end_by = math.inf  # s, whether the robot has halted or not
@@ -97,7 +99,7 @@ class RobotNode(Node):
         unregister = f"{planner}unregister_robot"
         self._unregister: Client = self.create_client(UnregisterRobot, unregister)
         self._probe: Client = self.create_client(Probe, f"{planner}probe")
-        self.create_service(Trigger, f"{own}/stop", self._on_stop)
+        self._stop = self.create_service(Trigger, f"{own}/stop", self._on_stop)
         self.create_service(Trigger, f"{own}/rearm", self._on_rearm)
         if self._adapter.recovers:
             self.create_service(Trigger, f"{own}/recover", self._on_recover)
@@ -112,19 +114,33 @@ class RobotNode(Node):
         return self._time.at(self._robot_clock.now().nanoseconds * 1e-9)
 
     def _on_timer(self) -> None:
+        self._strangers = 0
         self._publish(self._robot.tick(self._now()))
 
     def _on_segment(self, message: Segment) -> None:
+        self._stop_first()
+        if message.session != self._session and message.command != Segment.STOP:
+            self._strangers += 1
+            if self._strangers > MOST_STRANGERS:
+                return
         try:
             segment = from_ros(message)
         except ValueError as error:
-            self.get_logger().error(f"segment ignored: {error}")
+            self.get_logger().error(f"segment ignored: {error}", throttle_duration_sec=5.0)
             return
         self._publish(self._robot.on_segment(segment, self._now()))
 
     def _on_status(self, message: PlannerStatus) -> None:
         instance = instance_from_ros(message.instance)
         self._publish(self._robot.on_planner_heartbeat(instance, self._now()))
+
+    def _stop_first(self) -> None:
+        """Serve who asks for a stop now. The executor takes messages in the order of their coming,
+        and somebody may send segments by the thousand."""
+        with self._stop.handle:
+            request, header = self._stop.handle.service_take_request(Trigger.Request)
+        if header is not None:
+            self._stop.send_response(self._on_stop(request, Trigger.Response()), header)
 
     def _on_stop(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._publish(self._robot.on_stop(self._now()))
