@@ -22,6 +22,7 @@ from robot_adapters.executor.interpreter import (
     Interpreter,
     NeedText,
     Opened,
+    Paused,
     Replan,
     Returned,
     StartCall,
@@ -39,6 +40,8 @@ State = ExecutionState
 STOPPED = "stopped"  # until ``on_rearm``; IDLE carries it as its error
 PLANNER_LOST = "planner lost"
 ENDS = "the robot node ends"
+STEPS_PER_TURN = 50  # of a plan, before whatever else waits (a stop) has its turn
+INSTRUCTIONS_PER_STEP = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +229,7 @@ class RobotExecutor:
         self._heard = 0.0  # s, when the planner was heard last
         self._plan: PlanRun | None = None
         self._last = (NO_PLAN, 0)  # the plan before, and the calls that were begun for it
+        self._paused = False  # the plan can go on at once
 
     @property
     def plan_id(self) -> str:
@@ -367,6 +371,8 @@ class RobotExecutor:
         poll = self.adapter.next_poll(now)
         if self.closed:
             return poll
+        if self._plan and self._paused:
+            return now
         deadline = self._plan.deadline if self._plan and self._plan.step else None
         times = (poll, self._heartbeat_due, self._planner_due, deadline)
         return min((time for time in times if time is not None), default=None)
@@ -399,8 +405,12 @@ class RobotExecutor:
             self._refuse(segment, self._still(State.ABORTED), words, now)
 
     def _work(self, now: float) -> None:
-        """Go on until a call takes its time, text is missing, or the plan is over."""
-        while (plan := self._plan) is not None:
+        """Go on until a call takes its time, text is missing, the turn or the plan is over."""
+        self._paused = False
+        for _ in range(STEPS_PER_TURN):
+            plan = self._plan
+            if plan is None:
+                return
             if plan.step:
                 progress = plan.progress(now)
                 if not progress.done:
@@ -410,10 +420,11 @@ class RobotExecutor:
                 self._end(plan, State.ABORTED, now, error=PLANNER_LOST)
             elif not self._advance(plan, now):
                 return
+        self._paused = True
 
     def _advance(self, plan: PlanRun, now: float) -> bool:
-        """One step of the interpreter; False: it is out of text."""
-        match plan.interpreter.advance():
+        """One step of the interpreter; False: it is out of text, or its turn is over."""
+        match plan.interpreter.advance(INSTRUCTIONS_PER_STEP):
             case StartCall() as step:
                 self._start(plan, step, now)
             case Opened() as step:
@@ -426,6 +437,9 @@ class RobotExecutor:
                 if not plan.starved:
                     plan.starved = True
                     self._idle(now)
+                return False
+            case Paused():
+                self._paused = True
                 return False
             case Returned(value):
                 self._end(plan, State.PLAN_RETURNED, now, **_value_fields(value))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
@@ -65,6 +66,11 @@ class NeedText:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """More can run at once; whatever else waits has its turn first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Returned:
     """The plan is over: by ``->``, with its value, or by the end of its last segment."""
 
@@ -87,7 +93,7 @@ class Fault:
     position: int
 
 
-Step = StartCall | Opened | Closed | NeedText | Returned | Replan | Fault
+Step = StartCall | Opened | Closed | NeedText | Paused | Returned | Replan | Fault
 
 
 class _Stop(Exception):
@@ -140,13 +146,16 @@ class Interpreter:
         known = len(self._segments)
         self._segments += [segment] * (len(self._parser.calls) - known)
 
-    def advance(self) -> Step:
-        """Run until the robot or more text is needed. Not allowed while a call is in progress.
+    def advance(self, most: int = sys.maxsize) -> Step:
+        """Run until the robot or more text is needed, or for ``most`` instructions. Not allowed
+        while a call is in progress.
 
         After the end of the plan it returns the same step again.
         """
         assert self._current is None, "complete() the call in progress first"
-        while self._over is None:
+        for _ in range(most):
+            if self._over is not None:
+                return self._over
             frame = self._definitions[-1][1] if self._definitions else self._plan
             try:
                 if frame.next < len(frame.program):
@@ -160,7 +169,7 @@ class Interpreter:
             else:
                 if step is not None:
                     return step
-        return self._over
+        return self._over or Paused()
 
     def complete(self, value: Value | None = None) -> None:
         """The call in progress has ended with this value."""
@@ -328,32 +337,61 @@ def _resumes_at(frame: Frame, stack: Sequence[Value]) -> int | None:
 
 def _duration_from(frame: Frame, place: int, steps: int) -> float:
     """s: expected durations of the timed calls from ``place`` on, within ``steps`` steps."""
-    total, loops = 0.0, list(frame.loops)
-    while place < len(frame.program) and steps > 0:
-        instruction = frame.program[place]
-        place += 1
-        if isinstance(instruction, code.Invoke):
-            if instruction.skill.role == "replan":
-                break
-            if instruction.skill.timed:
-                total += instruction.skill.expected_duration(instruction.call.values)
-            steps -= 1
-        elif isinstance(instruction, code.Return):
-            break
-        elif isinstance(instruction, code.Skip) and instruction.when:
-            if instruction.target is None:
-                break
-            place = instruction.target
-        elif isinstance(instruction, code.Repeat):
-            loops.append(instruction.count)
-        elif isinstance(instruction, code.Again):
-            steps -= 1
-            loops[-1] -= 1
-            if loops[-1]:
-                place = instruction.start
-            else:
-                loops.pop()
-    return total
+    return _Lookahead(frame.program).run(place, steps, list(frame.loops))[0]
+
+
+class _Lookahead:
+    """Goes through a program without running it; the passes of a loop are all alike."""
+
+    def __init__(self, program: Sequence[code.Instruction]) -> None:
+        self._program = program
+        self._passes: dict[int, tuple[float, int, bool]] = {}  # whole ones, by where they end
+
+    def run(
+        self, place: int, steps: int, loops: list[int], end: int = sys.maxsize
+    ) -> tuple[float, int, bool]:
+        """From ``place`` to ``end``: s, steps that are left, and whether the plan ends there."""
+        total = 0.0
+        while place < min(end, len(self._program)) and steps > 0:
+            instruction = self._program[place]
+            place += 1
+            if isinstance(instruction, code.Invoke):
+                if instruction.skill.role == "replan":
+                    return total, steps, True
+                if instruction.skill.timed:
+                    total += instruction.skill.expected_duration(instruction.call.values)
+                steps -= 1
+            elif isinstance(instruction, code.Return):
+                return total, steps, True
+            elif isinstance(instruction, code.Skip) and instruction.when:
+                if instruction.target is None:
+                    return total, steps, True
+                place = instruction.target
+            elif isinstance(instruction, code.Repeat):
+                loops.append(instruction.count)
+            elif isinstance(instruction, code.Again):
+                duration, steps, over = self._again(
+                    instruction.start, place - 1, steps - 1, loops.pop() - 1
+                )
+                total += duration
+                if over:
+                    return total, steps, True
+        return total, steps, False
+
+    def _again(self, start: int, end: int, steps: int, passes: int) -> tuple[float, int, bool]:
+        """``passes`` more of the loop from ``start`` to ``end``."""
+        if passes and end not in self._passes:
+            self._passes[end] = self.run(start, sys.maxsize, [], end)
+        if not passes:
+            return 0.0, steps, False
+        duration, left, over = self._passes[end]
+        each = sys.maxsize - left + 1
+        whole = 0 if over else min(passes, steps // each)
+        steps -= whole * each
+        if whole == passes:
+            return whole * duration, steps, False
+        rest, steps, _ = self.run(start, steps, [], end)
+        return whole * duration + rest, steps, True
 
 
 # ---- values: arithmetic, comparison, answers ---------------------------------------------------
