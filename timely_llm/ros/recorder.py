@@ -64,8 +64,8 @@ class Recorder(GuestNode):
     """Records into ``bag`` what the planner under ``namespace`` and its robots publish.
 
     Robots' topics are added as the ``robots`` topic names them; ``report`` gets a line for each
-    topic when its first publisher is found, and for what cannot be recorded. Use it in a ``with``; one at a time in a process. The
-    bag stays open. ``topics`` are those that are recorded, by name.
+    topic when its first publisher is found, and for what cannot be recorded. Use it in a ``with``;
+    one at a time in a process. The bag stays open. ``topics`` are those that are recorded, by name.
     """
 
     def __init__(self, bag: BagWriter, namespace: str, report: Callable[[str], None]) -> None:
@@ -74,9 +74,7 @@ class Recorder(GuestNode):
         self.topics: dict[str, Connection] = {}
         self._matched: set[str] = set()
         self._spaces: set[str] = set()  # of robots
-        self._failure: BagError | None = (
-            None  # what a callback raises, the executor tells at length
-        )
+        self._failure: BagError | None = None  # raised in ``spin``: not to the executor
         self._last_stamp = 0
         self._flushed = time.monotonic()
         for name, kind, qos in _PLANNER_TOPICS:
