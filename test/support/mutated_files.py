@@ -34,7 +34,7 @@ from timely_llm.engine.encoding import read_chat_template
 from timely_llm.engine.model_files import check_model
 from timely_llm.estimation import times_file
 from timely_llm.estimation.learned_times import Times
-from timely_llm.language.grammar import longest_plan, plan_grammar
+from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set
 from timely_llm.paths import data, share
 from timely_llm.prompts.examples import examples
@@ -148,7 +148,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
 
     def skills(path: Path) -> None:
         found = load_skill_set(path)
-        plan_grammar(found), longest_plan(found), examples(found)
+        plan_grammar(found), examples(found)
         PromptTemplate.default().system(found)
 
     def template(path: Path) -> None:
