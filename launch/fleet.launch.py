@@ -25,7 +25,7 @@ from timely_llm.paths import share
 
 #: Arguments that are passed on to planner.launch.py as they are.
 OF_PLANNER = ("namespace", "params_file", "use_sim_time", "log_level", "model", "policy", "pace",
-              "engine")  # fmt: skip
+              "engine", "enclaves")  # fmt: skip
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -59,6 +59,12 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument("pace", default_value="", description="as planner.launch.py"),
             DeclareLaunchArgument("engine", default_value="", description="as planner.launch.py"),
             DeclareLaunchArgument(
+                "enclaves",
+                default_value="",
+                description="where the SROS 2 enclaves lie, /timely_llm for those of our policy: "
+                "planner below it, and each robot's id; empty: none",
+            ),
+            DeclareLaunchArgument(
                 "planner",
                 default_value="true",
                 choices=["true", "false"],
@@ -81,6 +87,9 @@ def robots(context: LaunchContext) -> list[LogInfo | ExecuteProcess]:
     def value(name: str) -> str:
         return LaunchConfiguration(name).perform(context)
 
+    def enclave(name: str) -> list[str]:
+        return ["--enclave", f"{value('enclaves')}/{name}"] if value("enclaves") else []
+
     fleet = load_fleet(value("fleet"))
     nodes = [
         Node(
@@ -89,11 +98,11 @@ def robots(context: LaunchContext) -> list[LogInfo | ExecuteProcess]:
             name=node.name,
             namespace=node.namespace,
             parameters=[{"use_sim_time": value("use_sim_time") == "true", **node.parameters}],
-            arguments=["--ros-args", "--log-level", value("log_level")],
+            arguments=["--ros-args", "--log-level", value("log_level"), *enclave(robot.robot_id)],
             prefix=node.python or None,
             output="screen",
         )
-        for node in fleet_nodes(fleet, value("namespace"))
+        for robot, node in zip(fleet.robots, fleet_nodes(fleet, value("namespace")), strict=True)
     ]
     simulators = [
         ExecuteProcess(

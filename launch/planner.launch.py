@@ -39,6 +39,12 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "log_level", default_value="info", description="debug, info, warn, error or fatal"
             ),
+            DeclareLaunchArgument(
+                "enclaves",
+                default_value="",
+                description="where the SROS 2 enclaves lie, /timely_llm for those of our policy: "
+                "planner below it; empty: none",
+            ),
             *(
                 DeclareLaunchArgument(name, default_value="", description=words)
                 for name, words in PARAMETERS.items()
@@ -53,6 +59,7 @@ def planner(context: LaunchContext) -> list[Node]:
         return LaunchConfiguration(name).perform(context)
 
     given = {name: value(name) for name in PARAMETERS if value(name)}
+    enclave = ["--enclave", f"{value('enclaves')}/planner"] if value("enclaves") else []
     return [
         Node(
             package="timely_llm",
@@ -63,7 +70,7 @@ def planner(context: LaunchContext) -> list[Node]:
                 value("params_file"),
                 {"use_sim_time": value("use_sim_time") == "true", **given},
             ],
-            arguments=["--ros-args", "--log-level", value("log_level")],
+            arguments=["--ros-args", "--log-level", value("log_level"), *enclave],
             output="screen",
             sigterm_timeout="10",
         )

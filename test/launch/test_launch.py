@@ -206,6 +206,19 @@ def test_time_can_be_simulated(run, tmp_path: Path) -> None:
     assert launched.left_behind() == []
 
 
+def test_every_node_is_in_its_enclave(run, tmp_path: Path) -> None:
+    """The graph names enclaves, security or not."""
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+    launched = run(
+        "fleet.launch.py", f"fleet:={tmp_path}/fleet.yaml", "engine:=simulated", "enclaves:=/ours"
+    )
+    with PlannerClient() as client:
+        wait_for(client, launched, {"bee", "crane"})
+        nodes = client.node.get_node_names_and_namespaces_with_enclaves()
+        enclaves = {enclave for *_, enclave in nodes}
+    assert {"/ours/planner", "/ours/bee", "/ours/crane"} <= enclaves
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
