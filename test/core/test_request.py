@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely_llm.core.request import MOVES, IllegalMove, Move, Request, State
+from timely_llm.core.request import MOST_DONE, MOVES, IllegalMove, Move, Request, State
+from timely_llm.prompts.history import Done
 from timely_llm.protocols.messages import ErrorCode, PlanGoal
 from timely_llm.protocols.utility import TimeUtility
 
@@ -111,3 +112,11 @@ def test_waiting_is_never_negative():
     plan = make(State.WRITTEN)
     plan.execution_time = 9.0
     assert plan.result(ErrorCode.NONE, "", now=15.0).waiting_time == 0.0
+
+
+def test_a_plan_remembers_the_last_of_its_calls():
+    plan = make()
+    for number in range(10_000):
+        plan.remember(Done(f"go({number})", None))
+    assert len(plan.history) == MOST_DONE
+    assert plan.history[-1].call == "go(9999)"

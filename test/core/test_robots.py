@@ -6,6 +6,7 @@ from robot_cases import PLANS, register, robots
 from sim_parts import WALKER
 
 from timely_llm.core import events as ev
+from timely_llm.core import robots as core_robots
 from timely_llm.protocols.messages import ErrorCode
 
 # Registering.
@@ -143,3 +144,25 @@ def test_a_wrong_unregistration_changes_nothing(robot_id, session, code, message
     run.finish()
     assert (run.answers[ticket].code, run.answers[ticket].error) == (code, message)
     assert run.result(plan).error_code is ErrorCode.NONE
+
+
+def test_no_more_robots_are_known_than_fit(monkeypatch):
+    monkeypatch.setattr(core_robots, "MOST_ROBOTS", 3)
+    run = FleetSim(PLANS)
+    for number in range(3):
+        assert register(run, robot_id=f"r{number}", at=float(number)).code is ErrorCode.NONE
+    refused = register(run, robot_id="r3", at=3.0)
+    words = "3 robots are registered: at most 3; unregister one"
+    assert (refused.code, refused.error) == (ErrorCode.OVERLOADED, words)
+    assert register(run, robot_id="r1", at=4.0).code is ErrorCode.NONE  # it is known already
+
+
+def test_no_more_kinds_are_known_than_fit(monkeypatch):
+    """What is learned of a kind stays when its robots are gone."""
+    monkeypatch.setattr(core_robots, "MOST_KINDS", 2)
+    run = FleetSim(PLANS)
+    for number, code in enumerate([ErrorCode.NONE] * 2 + [ErrorCode.OVERLOADED]):
+        text = WALKER.replace("kind: walker", f"kind: walker_{number}")
+        answer = register(run, robot_id="r1", kind="", skill_set=text, at=float(number))
+        assert answer.code is code
+    assert answer.error == "kind 'walker_2' is new, and 2 kinds are known: at most 2"

@@ -4,6 +4,7 @@ import pytest
 from learned_cases import go, learned
 from sim_parts import walker
 
+from timely_llm.estimation import learned_times
 from timely_llm.estimation.learned_times import Learned, Times, model_of
 from timely_llm.estimation.skill_time import Estimate as E
 from timely_llm.estimation.times_file import text_of
@@ -76,3 +77,15 @@ def test_news_are_told_once():
 def test_a_quantile_is_a_lower_one(quantile):
     with pytest.raises(ValueError, match="quantile is"):
         Times(quantile)
+
+
+def test_of_kinds_without_end_the_last_are_known(monkeypatch):
+    """Each robot may bring a skill set of its own, under ever new names."""
+    monkeypatch.setattr(learned_times, "MOST_SKILLS", 4)
+    times = Times()
+    own = [times.robot("r1", walker(kind=f"walker_{number}")) for number in range(9)]
+    for robot in own * 2:
+        robot.observe(go(2.0), 6.0)
+    assert {kind for kind, _, _ in times.learned().kinds} == {"walker_7", "walker_8"}
+    assert set(times.learned().robots["r1"]) <= set(times.learned().kinds)
+    assert times.robot("r2", walker(kind="walker_8")).estimate(go(2.0)).low == pytest.approx(6.0)

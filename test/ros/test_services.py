@@ -6,6 +6,7 @@ from nodes import Client
 from timely_llm import srv
 from timely_llm.core import events as ev
 from timely_llm.protocols.messages import ErrorCode
+from timely_llm.ros import services as services_module
 from timely_llm.ros.services import Services
 
 
@@ -109,3 +110,30 @@ def test_where_no_topic_can_be_is_no_namespace(client: Client, namespace: str, w
     response = ended.value.value
     assert response.error_code == ErrorCode.INVALID_GOAL
     assert response.error_msg.startswith(words)
+
+
+def test_no_more_requests_wait_than_fit(client: Client, monkeypatch) -> None:
+    """While the engine is in a long step, whoever asks waits."""
+    monkeypatch.setattr(services_module, "MOST_OPEN", 2)
+    asked: list[ev.Event] = []
+    put = lambda event: asked.append(event) or True  # noqa: E731
+    services = Services(client.node, put, Topics(), "ab" * 16)
+
+    def stop():
+        waiting = services._stop(srv.StopRobot.Request(), srv.StopRobot.Response())
+        with pytest.raises(StopIteration) as ended:
+            waiting.send(None)
+            services.answer(ev.Answered(asked[0].ticket))
+            waiting.send(None)
+        return ended.value.value
+
+    for _ in range(2):
+        services._stop(srv.StopRobot.Request(), srv.StopRobot.Response()).send(None)
+    refused = stop()
+    assert (refused.error_code, len(asked)) == (ErrorCode.OVERLOADED, 2)
+    assert refused.error_msg == "2 requests wait for the planner: at most 2"
+    services.answer(ev.Answered(asked[0].ticket))
+    del asked[0]
+    services.answer(ev.Answered(asked[0].ticket))
+    del asked[0]
+    assert stop().error_code == ErrorCode.NONE

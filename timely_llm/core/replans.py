@@ -16,7 +16,6 @@ from timely_llm.prompts.history import Attempt, Done
 from timely_llm.protocols.messages import Execution, OnFailure, SkillCall
 
 ASKED = "the plan asked for another one"
-_MOST_DONE = 40  # calls of one plan that a prompt tells of, the last ones
 _LONGEST = 200  # characters of a robot's words, or of a value, in a prompt
 
 
@@ -69,7 +68,7 @@ def refused_attempt(request: Request) -> Attempt:
 def _attempt(request: Request, plan: str, failed: str, words: str) -> Attempt:
     return Attempt(
         plan=plan,
-        done=tuple(request.history[-_MOST_DONE:]),
+        done=tuple(request.history),
         failed=failed,
         failure=words[:_LONGEST].rstrip(" .") or ASKED,
         written="".join(request.text),

@@ -6,6 +6,7 @@ An illegal move raises and changes nothing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -55,6 +56,9 @@ FEEDBACK = {
     State.STOPPING: FeedbackState.STOPPING,
 }
 """How a goal's client is told of its state, before it has ended."""
+
+MOST_DONE = 40
+"""Calls of a plan that are remembered, the last ones; a loop may do any number of them."""
 
 _IN_ENGINE = (State.WAITING, State.RUNNING, State.SUSPENDED, State.EVICTED)
 
@@ -133,7 +137,7 @@ class Request:
     horizon: Horizon = field(default_factory=Horizon)
     execution_time: float = 0.0  # s, of the calls that are over
     elapsed: float = 0.0  # s, of the call in progress, as last reported
-    history: list[Done] = field(default_factory=list)
+    history: deque[Done] = field(default_factory=lambda: deque(maxlen=MOST_DONE))
     value: str = ""
     refused: str = ""  # why there is no more of the plan: its check refused what came next
 
@@ -220,7 +224,7 @@ class Request:
         self.elapsed = 0.0
 
     def remember(self, done: Done) -> None:
-        """A call of the plan is done, for prompts that tell of it."""
+        """A call of the plan is done, for prompts that tell of the last ones."""
         self.history.append(done)
 
     def returned(self, value: str) -> None:

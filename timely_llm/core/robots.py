@@ -16,6 +16,8 @@ from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState, 
 from timely_llm.validation.names import hint
 from timely_llm.validation.reader import FileError
 
+MOST_ROBOTS = 1000
+MOST_KINDS = 1000  # since the start; what is learned of one stays when its robots are gone
 STOPPED = "stopped"  # the error of IDLE while the stop is latched; with more, it does not stand yet
 
 
@@ -131,6 +133,9 @@ class Fleet:
                     ErrorCode.INVALID_SKILL_SET,
                     f"kind is {kind!r} but the skill set's is {skills.kind!r}: leave one out",
                 )
+            if skills.kind not in self._lengths and len(self._lengths) >= MOST_KINDS:
+                words = f"kind {skills.kind!r} is new, and {len(self._lengths)} kinds are known"
+                raise Refused(ErrorCode.OVERLOADED, f"{words}: at most {MOST_KINDS}")
             return skills
         if kind not in self.kinds:
             known = ", ".join(sorted(self.kinds))
@@ -148,6 +153,11 @@ class Fleet:
                 ErrorCode.INVALID_GOAL, f"robot_id {robot_id!r}: must be 1 to 64 printable letters"
             )
         known = self.robots.get(robot_id)
+        if known is None and len(self.robots) >= MOST_ROBOTS:
+            words = (
+                f"{len(self.robots)} robots are registered: at most {MOST_ROBOTS}; unregister one"
+            )
+            raise Refused(ErrorCode.OVERLOADED, words)
         if known and known.alive and known.instance != instance:
             raise Refused(
                 ErrorCode.ROBOT_EXISTS,

@@ -14,6 +14,7 @@ from timely_llm.language.skills import Duration, Skill, SkillSet
 from timely_llm.protocols.messages import LONGEST_TIME, SkillCall
 
 MOST_ROBOTS = 1000  # that are remembered
+MOST_SKILLS = 10_000  # of all kinds
 
 Key = tuple[str, str, str]
 """Kind, skill and the skill's time model: where that is changed, the skill is learned again."""
@@ -144,6 +145,8 @@ class Times:
 
     def _kind(self, key: Key, skill: Skill) -> SkillTimes:
         if key not in self._kinds:
+            while len(self._kinds) >= MOST_SKILLS:
+                self._forget_skill(next(iter(self._kinds)))
             kind = self._kinds[key] = SkillTimes(skill.duration, self.quantile)
             kind.restore(self._before.kinds.get(key, ()))
         return self._kinds[key]
@@ -153,6 +156,11 @@ class Times:
         if own := self._before.robots.get(robot_id, {}).get(key):
             skill.restore(own.samples, own.drift.copy())
         return skill
+
+    def _forget_skill(self, key: Key) -> None:
+        del self._kinds[key]
+        for known in self._robots.values():
+            known.pop(key, None)
 
     def _forget(self, robot_id: str) -> None:
         for key in self._robots.pop(robot_id):

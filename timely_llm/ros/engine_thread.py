@@ -6,7 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -18,6 +18,7 @@ from timely_llm.core.planner import Planner, Turn
 from timely_llm.core.state import Counts
 from timely_llm.protocols.messages import ErrorCode
 
+MOST_REPORTS = 1000  # of one robot that may wait for the loop
 _IDLE_WAIT = 0.5  # s; with simulated time the wall clock says nothing about when to wake
 _SNAPSHOT_PERIOD = 0.1  # s, while the engine is busy
 
@@ -70,6 +71,8 @@ class EngineThread(threading.Thread):
         super().__init__(name="engine", daemon=True)
         self._make, self._clock, self._carry_out, self._failed = make, clock, carry_out, failed
         self._inbox: queue.SimpleQueue[_Received] = queue.SimpleQueue()
+        self._reports: Counter[str] = Counter()  # in the inbox, by robot
+        self._lock = threading.Lock()
         self._built: Future[Planner] = Future()
         self._step_times: deque[float] = deque(maxlen=100)
         self._overheads: deque[float] = deque(maxlen=100)
@@ -77,9 +80,16 @@ class EngineThread(threading.Thread):
         self.turns = 0  # of the loop so far; an engine whose step does not end adds none
         self.snapshot = Snapshot()
 
-    def put(self, event: ev.Event) -> None:
-        """Hand ``event``, received now, to the planner; from any thread, returns at once."""
+    def put(self, event: ev.Event) -> bool:
+        """Hand ``event``, received now, to the planner; from any thread, returns at once. False: it
+        is a report of a robot of which ``MOST_REPORTS`` wait already, and is dropped."""
+        if isinstance(event, ev.ExecutionArrived | ev.ReportInvalid):
+            with self._lock:
+                if self._reports[event.robot_id] >= MOST_REPORTS:
+                    return False
+                self._reports[event.robot_id] += 1
         self._inbox.put((self._clock(), event))
+        return True
 
     def stop(self) -> None:
         """Finish the step under way, close the engine and end; from any thread."""
@@ -112,6 +122,7 @@ class EngineThread(threading.Thread):
                     return
                 at, event = received
                 self._carry_out(planner.handle(event, at), False)
+                self._taken(event)
             self.turns += 1
             begun = time.perf_counter()
             turn = planner.run_once(self._clock())
@@ -135,6 +146,13 @@ class EngineThread(threading.Thread):
             while True:
                 events.append(self._inbox.get_nowait())
         return events
+
+    def _taken(self, event: ev.Event) -> None:
+        if isinstance(event, ev.ExecutionArrived | ev.ReportInvalid):
+            with self._lock:
+                self._reports[event.robot_id] -= 1
+                if not self._reports[event.robot_id]:
+                    del self._reports[event.robot_id]
 
     def _until(self, turn: Turn) -> float:
         if turn.wake_at is None:

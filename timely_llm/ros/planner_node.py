@@ -246,7 +246,9 @@ class PlannerNode(LifecycleNode):
         """Hand an event to the planner; whether there is one."""
         if self._thread is None:
             return False
-        self._thread.put(event)
+        if not self._thread.put(event):
+            words = "a robot reports faster than can be followed: some of its reports are dropped"
+            self.get_logger().warning(words, throttle_duration_sec=5.0)
         return True
 
     def _heard(self, robot_id: str, report: Execution) -> None:

@@ -16,6 +16,7 @@ from timely_llm.ros.conversions import check, instance_from_ros, instance_to_ros
 from timely_llm.ros.qos import BURST
 from timely_llm.ros.robot_link import RobotLinks, check_namespace
 
+MOST_OPEN = 1000  # requests that may wait for the planner
 NOT_DONE = "the planner could not do what follows from it"
 Answer = ev.Registered | ev.Answered | ev.Probed
 Then = Callable[[Answer], None]
@@ -81,6 +82,10 @@ class Services:
     ) -> Answer:
         """The planner's answer to the event of a ticket; its code and words are in ``response``.
         ``then`` gets it first, unless it is a refusal."""
+        if len(self._open) >= MOST_OPEN:
+            words = f"{MOST_OPEN} requests wait for the planner: at most {MOST_OPEN}"
+            response.error_code, response.error_msg = int(ErrorCode.OVERLOADED), words
+            return ev.Answered(0, ErrorCode.OVERLOADED, words)
         ticket, future = next(self._tickets), Future[Answer]()
         self._open[ticket] = future, then
         if not self._put(make(ticket)):
