@@ -116,6 +116,7 @@ class PlanRun:
         self._started = now
         self._step_started = self._call_started = now
         self._travel = 0.0
+        self._entered = False  # the step in progress was not refused
         self._calls = first_call  # that have ended, with those of the goal's earlier plans
 
     def open(self, step: Opened, now: float) -> None:
@@ -146,6 +147,7 @@ class PlanRun:
             )
         if reason:
             raise CallFault(reason)
+        self._entered = True
 
     def start(self, step: StartCall, ask: Ask | None, now: float) -> None:
         """Let the robot do the call, or ``ask`` the model; ``CallFault`` if that goes wrong."""
@@ -160,7 +162,7 @@ class PlanRun:
 
     def leave(self, value: Value | None) -> None:
         """The call in progress is done; its value goes to the plan."""
-        self.step = self.question = None
+        self.step, self.question, self._entered = None, None, False
         if self.opened is None:
             self._calls += 1
         self.interpreter.complete(value)
@@ -187,7 +189,7 @@ class PlanRun:
     @property
     def begun_calls(self) -> int:
         """How many calls were begun, those of the goal's earlier plans included."""
-        return self._calls + (self.opened is not None or self.step is not None)
+        return self._calls + (self.opened is not None or self._entered)
 
     def call_fields(self) -> dict[str, Any]:
         """The plan's call in progress, as ``Execution`` has it."""

@@ -93,6 +93,17 @@ def test_a_call_of_a_replan_goes_on_counting(desk: Desk) -> None:
     assert [r.call_number for r in desk.reports if r.state is State.STARTED] == [2]
 
 
+def test_a_call_that_was_refused_is_none_that_was_carried_out(desk: Desk) -> None:
+    desk.robot.refusals["go"] = "a wall"
+    desk.send(0, "look();go(2)")
+    desk.run(3.0)
+    desk.robot.refusals.clear()
+    failed = [r.call_number for r in desk.reports if r.state is State.FAILED]
+    desk.send(1, "go(1)", command=REPLACE)
+    assert failed == [1]
+    assert [r.call_number for r in desk.reports if r.state is State.STARTED] == [0, 1]
+
+
 def test_another_plan_counts_its_calls_from_zero(desk: Desk) -> None:
     desk.send(0, "look();go(2);", last=True)
     desk.run(3.0)
