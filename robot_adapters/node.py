@@ -37,6 +37,7 @@ from timely_llm.ros.process import new_instance, run_node
 from timely_llm.ros.qos import RELIABLE, STATUS
 from timely_llm.ros.steady_time import SteadyTime
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
+from timely_llm.validation.outgoing import visible
 
 CLOSE_TIMEOUT = 2.0  # s, for the robot to halt and let go when the node ends
 GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
@@ -126,7 +127,7 @@ class RobotNode(Node):
         try:
             segment = from_ros(message)
         except ValueError as error:
-            self.get_logger().error(f"segment ignored: {error}", throttle_duration_sec=5.0)
+            self.get_logger().error(visible(f"segment ignored: {error}"), throttle_duration_sec=5.0)
             return
         self._publish(self._robot.on_segment(segment, self._now()))
 
@@ -199,7 +200,7 @@ class RobotNode(Node):
         before, self._faults = self._faults, dict(self._adapter.faults)
         for name, words in self._faults.items():
             if before.get(name) != words:
-                self.get_logger().error(f"{name}: {words}")
+                self.get_logger().error(visible(f"{name}: {words}"))
 
     def _publish_diagnostics(self) -> None:
         status = DiagnosticStatus(name=f"robot {self.robot_id}", hardware_id=self.robot_id)
@@ -272,11 +273,8 @@ class RobotNode(Node):
         elif not self._registration.is_news(number):
             return
         elif self._registration.refused(response.error_code, now):
-            print(
-                f"robot_adapter: robot {self.robot_id!r} is refused: {response.error_msg}",
-                file=sys.stderr,
-                flush=True,
-            )
+            words = visible(f"robot {self.robot_id!r} is refused: {response.error_msg}")
+            print(f"robot_adapter: {words}", file=sys.stderr, flush=True)
             self._end(1)
             return
         else:

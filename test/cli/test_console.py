@@ -2,17 +2,36 @@
 
 import io
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 from rich.progress import Progress
+from typer.testing import CliRunner
 
 from timely_llm.bench import runner as bench_runs
-from timely_llm.cli import demo_run, replay
+from timely_llm.cli import demo_run, main, plan, replay
+from timely_llm.cli.app import app
 from timely_llm.cli.console import plain_console
+from timely_llm.cli.demo_display import LineDisplay
 from timely_llm.cli.tables import live_table, robots_table
 from timely_llm.live.fleet_state import FleetState
-from timely_llm.protocols.messages import PlanGoal, RobotInfo
+from timely_llm.live.terminal_text import detail_text
+from timely_llm.live.view import detail
+from timely_llm.protocols.messages import (
+    ErrorCode,
+    Execution,
+    ExecutionState,
+    FeedbackState,
+    PlanEvent,
+    PlanEventType,
+    PlanFeedback,
+    PlanGoal,
+    PlanResult,
+    RobotInfo,
+    SkillCall,
+)
+from timely_llm.recording.bag import BagWriter
 
 ODD = ["l('[cat]')", "l('[/b]')", "l(':cat:')"]
 
@@ -21,6 +40,64 @@ def printed(*shown) -> str:
     console = Console(file=io.StringIO(), width=160)
     console.print(*shown)
     return console.file.getvalue()
+
+
+ESCAPE = "\x1b[2J\x1b]0;x\x07"
+
+
+def show_plan() -> None:
+    plan._print_feedback(PlanFeedback("p", FeedbackState.EXECUTING, text=ESCAPE))
+    plan._print_result(PlanResult("p", value=ESCAPE, plan=ESCAPE))
+    plan._print_result(PlanResult("p", ErrorCode.SKILL_FAILED, ESCAPE))
+
+
+def show_robots() -> None:
+    Console().print(robots_table([RobotInfo(ESCAPE, ESCAPE, ESCAPE, 1, "")]))
+
+
+def show_demo() -> None:
+    display = LineDisplay(Console(), ESCAPE)
+    result = PlanResult("p", ErrorCode.SKILL_FAILED, ESCAPE)
+    display.event(PlanEvent("p", "d1", PlanEventType.ENDED, result=result), 0.0)
+    display.event(PlanEvent("p", "d1", PlanEventType.SEGMENT, text=ESCAPE), 0.0)
+    demo_run._show(SimpleNamespace(json_file=None), [], [f"edf: {ESCAPE}"], Console())
+
+
+def show_fleet() -> None:
+    fleet = FleetState()
+    fleet.follow_event(PlanEvent("p", "d1", PlanEventType.SEGMENT, text=ESCAPE), 0.0)
+    fleet.follow_execution("d1", Execution(1, 1, "p", STARTED, call=SkillCall(ESCAPE)), 0.0)
+    Console().print(
+        live_table(fleet, ("d1",), 1.0, "title", 160), detail_text(detail(fleet, "p", 0))
+    )
+
+
+def show_error() -> None:
+    main()
+
+
+STARTED = ExecutionState.STARTED
+
+
+@pytest.mark.parametrize("show", [show_plan, show_robots, show_demo, show_fleet, show_error])
+def test_no_words_from_outside_steer_the_terminal(show, capfd, monkeypatch):
+    """Escape sequences are shown, not sent: of results, robots, events, errors."""
+    monkeypatch.setattr("timely_llm.cli.app.app", Mock(side_effect=OSError(ESCAPE)))
+    monkeypatch.setattr("signal.signal", Mock())
+    show()
+    shown = "".join(capfd.readouterr())
+    assert "\\x1b[2J" in shown
+    assert "\x1b[2J" not in shown and "\x07" not in shown
+
+
+def test_what_a_bag_says_of_itself_steers_no_terminal(tmp_path):
+    """A topic's name in the error that a bag without a planner gets."""
+    with BagWriter(tmp_path / "bag") as writer:
+        topic = writer.topic(f"/{ESCAPE}", "std_msgs/msg/String")
+        writer.put(topic, 1, writer.types.types["std_msgs/msg/String"](ESCAPE))
+    for command in ("report", "replay"):
+        shown = CliRunner().invoke(app, [command, str(tmp_path / "bag")], color=False).output
+        assert "\x1b[2J" not in shown and "\\x1b[2J" in shown
 
 
 @pytest.mark.parametrize("call", ODD)

@@ -198,6 +198,8 @@ def test_no_text_is_run_as_code(path):
     calls = {ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)}
     assert calls & RUNS_TEXT == set()
     assert calls & READS_TEXT == set() or path in READERS
+    if room(path) == "timely_llm/cli" and path != "timely_llm/cli/console.py":
+        assert "print" not in calls, "say() lets no words steer the terminal"
 
 
 @pytest.mark.parametrize(

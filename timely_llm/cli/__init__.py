@@ -29,6 +29,8 @@ def main() -> int:
         if status is None:
             raise
         if str(error):
-            print(f"timely-llm: {error}", file=sys.stderr)
+            from timely_llm.cli.console import say
+
+            say(f"timely-llm: {error}", error=True)
         return status
     return EXIT_FAILED

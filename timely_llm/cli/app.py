@@ -12,6 +12,7 @@ import typer
 
 from timely_llm import __version__
 from timely_llm.cli.bench import bench
+from timely_llm.cli.console import say
 from timely_llm.cli.demo import demo
 from timely_llm.cli.plan import plan
 from timely_llm.cli.profile import profile
@@ -45,7 +46,7 @@ for command in COMMANDS:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"timely-llm {__version__}")
+        say(f"timely-llm {__version__}")
         raise typer.Exit
 
 

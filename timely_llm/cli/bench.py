@@ -5,7 +5,6 @@ The options are checked in ``bench/config.py``, the runs carried out in ``bench/
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from timely_llm.bench import DEFAULT_PRESET
+from timely_llm.cli.console import say
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 from timely_llm.cli.options import check_writable, make_folder
 from timely_llm.validation.outgoing import json_text
@@ -136,14 +136,14 @@ def _run(config: BenchConfig) -> int:
             run_bench(results, Console(stderr=True), interrupt)
         except Interrupted:
             _write(results, config.plots)
-            print(f"interrupted: {len(results.measured)} of {config.expected} runs", flush=True)
+            say(f"interrupted: {len(results.measured)} of {config.expected} runs")
             return EXIT_INTERRUPTED
         except BaseException as error:
             if results.measured:
                 _write(results, None)
             if not isinstance(error, EngineError | NoSuchLoad):
                 raise
-            print(f"timely-llm: {error}", file=sys.stderr)
+            say(f"timely-llm: {error}", error=True)
             return EXIT_FAILED
     _write(results, config.plots)
     return 0
@@ -170,7 +170,7 @@ def _draw(results: Results, folder: Path) -> None:
     for name, figure in figures.items():
         path = folder / f"{name}.html"
         path.write_text(plots.page(figure, name), encoding="utf-8")
-        print(path)
+        say(path)
 
 
 def _print(results: Results) -> None:

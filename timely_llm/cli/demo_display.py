@@ -12,6 +12,7 @@ from timely_llm.cli.script_file import Instruction
 from timely_llm.cli.tables import live_table
 from timely_llm.live.fleet_state import FleetState
 from timely_llm.protocols.messages import ErrorCode, PlanEvent, PlanEventType
+from timely_llm.validation.outgoing import visible
 
 
 class Display:
@@ -57,7 +58,9 @@ class LineDisplay(Display):
             self._print(f"{now:7.2f} s  {event.robot_id}  {text}")
 
     def _print(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self.console.print(
+            visible(text), highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
 
 
 class TableDisplay(Display):

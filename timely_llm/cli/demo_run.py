@@ -24,7 +24,7 @@ from timely_llm.live.summary import EngineName, PlanRecord, RunReport, report_js
 from timely_llm.protocols.messages import Execution, PlanEvent, PlannerStatus
 from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
 from timely_llm.system.processes import Interrupt, Interrupted, ProcessGroup
-from timely_llm.validation.outgoing import json_text
+from timely_llm.validation.outgoing import json_text, visible
 
 BASELINE = "vllm"
 PATIENCE = 180.0  # s, from the last instruction until every goal must have its result
@@ -104,7 +104,7 @@ def _show(
         options.json_file.write_text(json_text(whole, indent=2) + "\n")
         console.print(f"report: {options.json_file}")
     for problem in problems:
-        console.print(Text.assemble(("problem", "red"), f": {problem}"))
+        console.print(Text.assemble(("problem", "red"), f": {visible(problem)}"))
 
 
 def _fly(

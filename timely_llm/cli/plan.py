@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 from timely_llm.cli.options import Namespace, Timeout
 from timely_llm.protocols import messages, utility
@@ -62,20 +63,20 @@ def plan(
 
 def _print_feedback(feedback: messages.PlanFeedback) -> None:
     if feedback.text:
-        print(f"segment {feedback.segment}: {feedback.text}", flush=True)
+        say(f"segment {feedback.segment}: {feedback.text}")
     elif feedback.state is messages.FeedbackState.QUEUED:
-        print(f"queued: place {feedback.queue_position}", flush=True)
+        say(f"queued: place {feedback.queue_position}")
     elif feedback.state is messages.FeedbackState.STOPPING:
-        print("stopping the robot", flush=True)
+        say("stopping the robot")
 
 
 def _print_result(result: messages.PlanResult) -> None:
     from timely_llm.live.terminal_text import fixed, seconds
 
     if result.error_code is messages.ErrorCode.NONE:
-        print("succeeded" + (f", returned {result.value}" if result.value else ""))
+        say("succeeded" + (f", returned {result.value}" if result.value else ""))
     else:
-        print(f"{result.error_code.name}: {result.error_msg}")
+        say(f"{result.error_code.name}: {result.error_msg}")
     if not result.plan:
         return
     rows: dict[str, object] = {
@@ -91,4 +92,4 @@ def _print_result(result: messages.PlanResult) -> None:
     if result.replans:
         rows["replans"] = result.replans
     for name, value in rows.items():
-        print(f"  {name:10} {value}")
+        say(f"  {name:10} {value}")

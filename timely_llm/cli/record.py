@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.options import Namespace
 
 
@@ -28,6 +29,6 @@ def record(
 
     folder = out or Path(f"timely_llm_{datetime.now():%Y_%m_%d-%H_%M_%S}")
     try:
-        run(folder, namespace, lambda line: print(line, flush=True))
+        run(folder, namespace, say)
     except BagError as error:
         raise typer.BadParameter(str(error), param_hint="--out") from error

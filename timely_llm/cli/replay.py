@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from timely_llm.cli.bench import EngineKind
+from timely_llm.cli.console import say
 from timely_llm.cli.exit_status import EXIT_FAILED, EXIT_INTERRUPTED
 from timely_llm.cli.options import check_writable
-from timely_llm.validation.outgoing import json_text
+from timely_llm.validation.outgoing import json_text, visible
 
 if TYPE_CHECKING:
     from timely_llm.recording.compare import Replayed
@@ -88,7 +89,7 @@ def load(bag: Path, namespace: str | None) -> tuple[Recording, RecordedTrace, Co
         goals = goals_of(recording)
         return recording, trace_of(recording, goals), costs_of(goals)
     except (BagError, NothingToReplay) as error:
-        raise typer.BadParameter(str(error), param_hint="BAG") from error
+        raise typer.BadParameter(visible(str(error)), param_hint="BAG") from error
 
 
 def _names(text: str, recording: Recording) -> list[str]:
@@ -119,7 +120,6 @@ def _real(
     runs: list[Replayed],
 ) -> int:
     """Add a run of each policy on real vLLM to ``runs``; the exit status."""
-    import sys
 
     from timely_llm.protocols.engine import EngineError
     from timely_llm.recording.compare import Replayed
@@ -136,7 +136,7 @@ def _real(
         except Interrupted:
             return EXIT_INTERRUPTED
         except EngineError as error:
-            print(f"timely-llm: {error}", file=sys.stderr)
+            say(f"timely-llm: {error}", error=True)
             return EXIT_FAILED
     return 0
 

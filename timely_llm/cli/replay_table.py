@@ -10,6 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from timely_llm.validation.outgoing import visible
+
 _HEADINGS = (
     *("policy", "engine", "batch", "ok", "utility", "", "urgent"),
     *("response", "", "p99", "waiting", "", "p99"),
@@ -64,6 +66,6 @@ def notes(report: dict[str, Any]) -> Iterator[str]:
             f"{measured['to_robot_s'] * 1e3:.1f} ms to a robot, "
             f"{measured['from_robot_s'] * 1e3:.1f} ms back"
         )
-    yield from (f"note: {note}" for note in report["notes"])
+    yield from (visible(f"note: {note}") for note in report["notes"])
     for one in report["left_out"]:
         yield f"left out: {one['robot_id']}: {one['instruction'][:60]!r}: {one['why']}"

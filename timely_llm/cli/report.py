@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.replay import Bag, BagNamespace
+from timely_llm.validation.outgoing import visible
 
 
 def report(
@@ -29,10 +31,10 @@ def report(
     try:
         recording = read(bag, namespace)
     except BagError as error:
-        raise typer.BadParameter(str(error), param_hint="BAG") from error
+        raise typer.BadParameter(visible(str(error)), param_hint="BAG") from error
     path = out or Path(f"{bag.absolute().name}.html")
     goals = goals_of(recording)
     path.write_text(page(recording, goals), encoding="utf-8")
     for note in recording.notes:
-        print(f"note: {note}")
-    print(f"{path}: {len(goals)} goals, {len(recording.robots)} robots")
+        say(f"note: {note}")
+    say(f"{path}: {len(goals)} goals, {len(recording.robots)} robots")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from timely_llm.cli.console import say
 from timely_llm.cli.options import Namespace, Timeout
 
 
@@ -17,4 +18,4 @@ def robots(namespace: Namespace = "", timeout: Timeout = 5.0) -> None:
     if found:
         Console().print(robots_table(found))
     else:
-        print("no robot is registered")
+        say("no robot is registered")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.simulators import Host, SpeedUp, hosts, inject, tell
 
 
@@ -52,5 +53,5 @@ def sim_indy(
     inject(arms, fault or [], KINDS, "arm")
 
     with IndySimulator(list(arms.items()), speed_up) as simulator:
-        print(f"simulated Indy7 arms: {', '.join(arms)}, ports 20001 to 20004", flush=True)
+        say(f"simulated Indy7 arms: {', '.join(arms)}, ports 20001 to 20004")
         simulator.run(partial(tell, verbose))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.simulators import Host, SpeedUp, hosts, inject, tell
 
 
@@ -40,5 +41,5 @@ def sim_tello(
 
     places = [(address, port, drone) for address, drone in drones.items()]
     with TelloSimulator(places, speed_up, partial(tell, verbose)) as simulator:
-        print(f"simulated Tellos: {', '.join(drones)}, port {port}", flush=True)
+        say(f"simulated Tellos: {', '.join(drones)}, port {port}")
         simulator.run()

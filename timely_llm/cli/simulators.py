@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from timely_llm.cli.console import say
+
 if TYPE_CHECKING:
     from robot_adapters.simulated.faults import Fault, Kind
 
@@ -33,7 +35,7 @@ def hosts(first: str, count: int) -> list[str]:
 def tell(verbose: bool, address: str, at: float, mark: str, text: str) -> None:
     """Print an entry of a robot's log; unless ``verbose``, only what happened by itself."""
     if verbose or mark == "*":
-        print(f"{address} {at:9.3f} s {mark} {text}", flush=True)
+        say(f"{address} {at:9.3f} s {mark} {text}")
 
 
 def inject(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.options import Namespace, Timeout
 
 
@@ -26,4 +27,4 @@ def stop(
 
     with PlannerClient(namespace) as client:
         stopped = client.stop(robot, timeout)
-    print(f"stopped: {', '.join(stopped) or 'there is no robot'}")
+    say(f"stopped: {', '.join(stopped) or 'there is no robot'}")

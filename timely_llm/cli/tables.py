@@ -15,6 +15,7 @@ from timely_llm.live.terminal_text import colour_of, fixed, plan_text, seconds
 from timely_llm.live.view import plan_view, state_word
 from timely_llm.protocols.messages import RobotInfo
 from timely_llm.protocols.utility import Urgency
+from timely_llm.validation.outgoing import visible
 
 _LIVE_REST = 76  # characters of a live table's row without the plan
 _SUMMARY_REST = 94  # characters of a summary's row without the instruction
@@ -167,5 +168,5 @@ def robots_table(robots: Sequence[RobotInfo]) -> Table:
     for robot in robots:
         state = "stopped" if robot.stopped else "alive" if robot.alive else "silent"
         words = (robot.robot_id, robot.kind, robot.robot_namespace, state)
-        table.add_row(*(Text(word) for word in words))
+        table.add_row(*(Text(visible(word)) for word in words))
     return table

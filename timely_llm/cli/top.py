@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from timely_llm.cli.console import say
 from timely_llm.cli.options import Namespace, Timeout
 
 if TYPE_CHECKING:
@@ -51,4 +52,4 @@ def _print_json(feed: FleetFeed, timeout: float) -> None:
 
     if not feed.wait_whole(timeout):
         raise no_planner(feed.topic, timeout)
-    print(json_text(feed.view(), indent=2))
+    say(json_text(feed.view(), indent=2))

@@ -24,6 +24,7 @@ from timely_llm.live.terminal_text import (
     planner_text,
     seconds,
 )
+from timely_llm.validation.outgoing import visible
 
 PERIOD = 0.25  # s between two pictures
 #: Columns and their widths; 0: an equal share of what is left.
@@ -322,7 +323,7 @@ class TopApp(App[None]):
     def _answer(self, words: str, done: bool) -> None:
         """The answer to a stop; from any thread."""
         severity = "information" if done else "error"
-        self.call_later(self.notify, words, severity=severity, timeout=8, markup=False)
+        self.call_later(self.notify, visible(words), severity=severity, timeout=8, markup=False)
 
 
 def _coloured(word: str) -> Text:

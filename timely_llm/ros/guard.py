@@ -24,6 +24,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from timely_llm.protocols.messages import ErrorCode
+from timely_llm.validation.outgoing import visible
 
 _AGAIN = 5.0  # s, after which a failure that repeats itself is logged again
 
@@ -69,7 +70,7 @@ class GuardedExecutor(rclpy_implementation.EventsExecutor):
 
     def tell(self) -> None:
         """Log the exception that is being handled, with its traceback."""
-        words, now = traceback.format_exc(), time.monotonic()
+        words, now = visible(traceback.format_exc()), time.monotonic()
         if words != self._told or now >= self._told_at + _AGAIN:
             self._told, self._told_at = words, now
             log = self._nodes[0].get_logger() if self._nodes else get_logger("executor")

@@ -21,6 +21,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from timely_llm.ros.guard import GuardedExecutor
+from timely_llm.validation.outgoing import visible
 
 _FOREVER = 1e9  # s; without a timeout, EventsExecutor never looks at the future it waits for
 _LAST_ROUNDS = 20  # of the executor, for what results and answers still have to be sent
@@ -49,7 +50,7 @@ def run_node(name: str, make: Callable[..., Any], args: list[str] | None) -> NoR
         if node.parameters.get("autostart", False) and not _autostart(node):
             raise node.failure or RuntimeError("the node could not be activated")
     except Exception as error:
-        print(f"{name}: {first_line(error)}", file=sys.stderr, flush=True)
+        print(f"{name}: {visible(first_line(error))}", file=sys.stderr, flush=True)
         # A model that is half loaded has threads that do not end.
         os._exit(1)
     executor.add_node(node)

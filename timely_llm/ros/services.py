@@ -15,6 +15,7 @@ from timely_llm.protocols.messages import ErrorCode, RobotInfo
 from timely_llm.ros.conversions import check, instance_from_ros, instance_to_ros, to_ros
 from timely_llm.ros.qos import BURST
 from timely_llm.ros.robot_link import RobotLinks, check_namespace
+from timely_llm.validation.outgoing import visible
 
 MOST_OPEN = 1000  # requests that may wait for the planner
 NOT_DONE = "the planner could not do what follows from it"
@@ -120,7 +121,7 @@ class Services:
         if answer.code is ErrorCode.NONE:
             self._log.info(f"robot {request.robot_id!r} registered")
         else:
-            self._log.warning(f"robot {request.robot_id!r} refused: {answer.error}")
+            self._log.warning(f"robot {request.robot_id!r} refused: {visible(answer.error)}")
         return response
 
     async def _unregister(
