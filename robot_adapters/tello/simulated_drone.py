@@ -34,6 +34,8 @@ OUT_OF_RANGE = "out of range"
 KINDS = {
     "silence": Kind("the next N motions are carried out, but not answered", 1, 1000, 1),
     "late": Kind("the next motion is answered S s late", default=None),
+    "twice": Kind("the next motion is answered again, S s after it", default=None),
+    "lie": Kind("the next motion is answered by an error, and carried out", 1, 1, 1),
     "joystick": Kind("the next motion is refused: error Not joystick", 1, 1, 1),
     "imu": Kind("the next motion is refused: error No valid imu", 1, 1, 1),
     "motor": Kind("in the middle of the next motion the motors stop", 1, 1, 1),
@@ -347,6 +349,9 @@ class SimTello:
         if self._faults.take("motor"):
             ends, end, answer = now + duration / 2, self._pose.toward(end, 0.5), ""
             self._faults.schedule(Fault("cut", at=ends), now)
+        if self._faults.take("lie"):
+            self._say("error", now)
+            answer = ""
         self._motion = Motion(command, now, ends, self._pose, end, answer)
 
     def _take_off(self, now: float) -> None:
@@ -400,11 +405,11 @@ class SimTello:
                 self._faults.wait(fault, int(fault.value) if fault.kind == "silence" else 1)
 
     def _answer(self, text: str, now: float) -> None:
-        """The answer to a motion; a fault may keep it back or delay it."""
-        fault = self._faults.take("silence", "late")
-        if fault is None:
+        """The answer to a motion; a fault may keep it back, delay or double it."""
+        fault = self._faults.take("silence", "late", "twice")
+        if fault is None or fault.kind == "twice":
             self._say(text, now)
-        elif fault.kind == "late":
+        if fault is not None and fault.kind != "silence":
             self._say(text, now + fault.value)
 
     def _scatter(self, deviation: float) -> float:

@@ -134,6 +134,23 @@ class Rig:
             for text in texts:
                 self.drone.receive(f"sim {text}", self.simulator.now())
 
+    def tells(self, change: Callable[[str], str | None]) -> None:
+        """From now on its state lines are what ``change`` makes of them; None: there is none."""
+        told = SimTello.state_line
+
+        def state_line(now: float) -> str | None:
+            line = told(self.drone, now)
+            return None if line is None else change(line)
+
+        with self.simulator.lock:
+            self.drone.state_line = state_line
+
+    def datagram(self, data: bytes, port: int, source: str = "") -> None:
+        """To a port of this process: from the drone's own address, or from ``source``."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.bind((source or self.host, 0))
+            udp.sendto(data, ("127.0.0.1", port))
+
     def lines(self) -> list[str]:
         with self.simulator.lock:
             return [f"{mark}{text}" for _, mark, text in self.drone.log]

@@ -69,7 +69,7 @@ def test_limits_of_the_sdk_hold_whatever_the_skill_set_says(make) -> None:
     rig = make(read_skill_set(loose)).connected()
     assert rig.fly("mf(10)").error == "mf: forward takes whole numbers of 20 to 500 cm, not 10"
     assert rig.fly("mu(600)").error == "mu: up takes whole numbers of 20 to 500 cm, not 600"
-    assert rig.heard() == []
+    assert rig.heard("stop") == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_it_lands_behind_the_plan_where_it_shall(make) -> None:
 def test_without_automatic_take_off_a_motion_on_the_ground_is_refused(make) -> None:
     rig = make(auto_takeoff=False).connected()
     assert rig.fly("mf(20)").error == "mf: the drone is on the ground, and auto_takeoff is off"
-    assert rig.heard() == []
+    assert rig.heard("stop") == []
 
 
 def test_take_off_and_landing_are_skills_where_a_skill_set_has_them(make) -> None:

@@ -44,7 +44,8 @@ def test_motors_that_stop_fail_the_call(rig: Rig) -> None:
 def test_a_take_off_that_fails_does_not_move(make) -> None:
     rig = make(drone=SimTello(battery=8), min_battery=0).connected()
     assert rig.fly("mf(20)").error == "mf: takeoff: error Motor stop"
-    assert rig.heard() == ["takeoff"]
+    assert rig.heard("stop") == ["takeoff"]
+    rig.until(lambda: not rig.adapter.flight.flying, "that it knows that it is on the ground")
 
 
 def test_a_motion_without_an_answer_fails_in_time_and_is_never_sent_twice(rig: Rig) -> None:

@@ -43,7 +43,7 @@ def test_where_a_motion_was_given_up_counts_as_anywhere_on_its_way(rig: Rig) -> 
 def test_an_empty_battery_begins_no_motion(make) -> None:
     rig = make(drone=SimTello(battery=14.5)).connected()
     assert rig.fly("mf(20)").error == "mf: battery is at 14 %: min_battery is 15 %"
-    assert rig.heard() == []
+    assert rig.heard("stop") == []
 
 
 def test_a_battery_that_runs_low_in_the_air_brings_it_down(rig: Rig) -> None:
