@@ -1,11 +1,13 @@
 """What an Indy7 controller answers: its state, where the arm is, refusals in words. Pure.
 
-The SDK gives every answer as a dict; its 64-bit numbers arrive as texts.
+The SDK gives every answer as a dict; its 64-bit numbers arrive as texts. What is missing or cannot
+be is ``Nonsense``, with the field's name; it is never taken for 0 or no.
 """
 
 from __future__ import annotations
 
-import math
+import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,13 +24,21 @@ RECOVERABLE = (2, 3, 4, 8, 9)
 WORKING = (IDLE, MOVING, 18)
 
 
+MOST_ANGLE, MOST_TOOL = 720.0, 10_000.0  # deg; mm and deg: what no arm reaches
+MOVED = 0.02  # deg, from look to look, of a joint that moves
+#: What these answer is a value; it shows by itself that they are not refused.
+_ANSWERED_BY_VALUES = ("inverse_kin", "get_di")
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+
+
 class Nonsense(ValueError):
-    """An answer that lacks what it must have."""
+    """An answer that lacks what it must have, or has what cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the controller tells of itself. ``joints`` in deg, ``tool`` in mm and deg."""
+    """What the controller tells of itself. ``joints`` in deg, ``tool`` in mm and deg. ``moved``:
+    the joints are not where they were at the look before."""
 
     op_state: int
     joints: tuple[float, ...]
@@ -37,11 +47,13 @@ class Look:
     reached: bool
     queued: int
     violation: str = ""
+    moved: bool = False
 
     @property
     def still(self) -> bool:
-        """The arm stands still and has nothing queued."""
-        return not self.in_motion and not self.queued and self.op_state not in (MOVING, 18)
+        """The arm stands still, by its joints too, and has nothing queued."""
+        moves = self.moved or self.in_motion or self.op_state in (MOVING, 18)
+        return not moves and not self.queued
 
     @property
     def trouble(self) -> str:
@@ -57,43 +69,91 @@ def state_words(op_state: int) -> str:
     return f"the controller is {STATES.get(op_state, f'in operation state {op_state}')}"
 
 
-def look_of(answer: Mapping[str, Any]) -> Look:
-    """From ``get_robot_data``, ``get_motion_data`` and, in trouble, ``get_violation_data``."""
-    robot, motion = answer["robot"], answer["motion"]
-    violation = answer.get("violation") or {}
+def look_of(answer: Any, before: Look | None = None) -> Look:
+    """From ``get_robot_data``, ``get_motion_data`` and, in trouble, ``get_violation_data``;
+    ``before`` is the look before."""
     try:
+        robot, motion = _part(answer, "robot"), _part(answer, "motion")
+        violation = _part(answer, "violation") if "violation" in answer else {}
+        joints = numbers(robot, "q", MOST_ANGLE)
         return Look(
-            int(robot["op_state"]),
-            numbers(robot["q"]),
-            numbers(robot["p"]),
-            bool(motion["is_in_motion"]) or bool(motion.get("is_stopping")),
-            bool(motion["is_target_reached"]),
-            int(motion.get("motion_queue_size", 0)),
-            str(violation.get("violation_str", "")).strip(),
+            _whole(robot, "op_state", 255),
+            joints,
+            numbers(robot, "p", MOST_TOOL),
+            _flag(motion, "is_in_motion") or _flag(motion, "is_stopping"),
+            _flag(motion, "is_target_reached"),
+            _whole(motion, "motion_queue_size", 2**32 - 1),
+            str(violation.get("violation_str", ""))[:200].strip(),
+            before is not None
+            and any(abs(a - b) > MOVED for a, b in zip(joints, before.joints, strict=True)),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except Nonsense as error:
         raise Nonsense(f"the controller's data make no sense: {error}") from error
 
 
-def numbers(values: Any) -> tuple[float, ...]:
-    """Six finite numbers, or ``Nonsense``."""
+def numbers(answer: Any, name: str, most: float) -> tuple[float, ...]:
+    """Six numbers of at most ``most``, either way, or ``Nonsense``."""
+    values = _field(answer, name)
     try:
         found = tuple(float(value) for value in values)
-    except (TypeError, ValueError) as error:
-        raise Nonsense(f"not numbers: {values!r}") from error
-    if len(found) != 6 or not all(map(math.isfinite, found)):
-        raise Nonsense(f"not six numbers: {values!r}")
+    except (TypeError, ValueError, OverflowError):
+        found = ()
+    if len(found) != 6 or not all(abs(value) <= most for value in found):  # refuses NaN too
+        raise Nonsense(f"{name}: not six numbers of at most {most:g}: {reprlib.repr(values)}")
     return found
 
 
-def refusal(method: str, answer: Mapping[str, Any]) -> str:
+def signals_of(answer: Any) -> dict[int, int]:
+    """The states of digital inputs by address, from ``get_di``."""
+    signals = _field(answer, "signals")
+    if not isinstance(signals, list):
+        raise Nonsense(f"signals: not a list: {reprlib.repr(signals)}")
+    found = {_whole(s, "address", 2**32 - 1): _whole(s, "state", 255) for s in signals}
+    if len(found) != len(signals):
+        raise Nonsense("signals: an address is there twice")
+    return found
+
+
+def refusal(method: str, answer: Any) -> str:
     """Why the controller refuses a call, or empty. Every answer has a code; 0 is yes."""
-    response = answer.get("response", answer)
+    response = answer
+    if isinstance(answer, Mapping) and "response" in answer:
+        response = answer["response"]
+    elif method in _ANSWERED_BY_VALUES:
+        return ""
     try:
-        code = int(response.get("code", 0))
-    except (AttributeError, TypeError, ValueError):
+        code = _whole(response, "code", 2**63 - 1, -(2**63))
+    except Nonsense:
         return f"{method}: the answer has no code"
     if not code:
         return ""
     words = str(response.get("msg", "")).strip()
     return f"{method} is refused: {words or 'no reason given'} (code {code})"
+
+
+def _field(fields: Any, name: str) -> Any:
+    if not isinstance(fields, Mapping) or name not in fields:
+        raise Nonsense(f"{name} is missing")
+    return fields[name]
+
+
+def _part(answer: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(part := _field(answer, name), Mapping):
+        raise Nonsense(f"{name}: not fields: {reprlib.repr(part)}")
+    return part
+
+
+def _flag(fields: Any, name: str) -> bool:
+    if not isinstance(value := _field(fields, name), bool):
+        raise Nonsense(f"{name}: neither true nor false: {reprlib.repr(value)}")
+    return value
+
+
+def _whole(fields: Any, name: str, most: int, least: int = 0) -> int:
+    value = _field(fields, name)
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        words = f"a whole number of {least} to {most}"
+        raise Nonsense(f"{name}: not {words}: {reprlib.repr(value)}")
+    return value

@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 from robot_adapters.indy7.answers import (
     IDLE,
+    MOST_ANGLE,
     RECOVERABLE,
     Look,
     Nonsense,
     look_of,
     numbers,
     refusal,
+    signals_of,
     state_words,
 )
 
@@ -34,9 +36,10 @@ ANGLE, DISTANCE = 0.5, 2.0  # deg and mm, how far from its target the arm may st
 
 @dataclass(frozen=True, slots=True)
 class JointMove:
-    """To ``joints`` in deg."""
+    """To ``joints`` in deg; they should bring the tool to ``tool`` (mm, deg), if that is known."""
 
     joints: tuple[float, ...]
+    tool: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +133,8 @@ class _Job:
 class Arm:
     """``error`` is None while a job is in progress, empty when it was done, else why not.
 
-    ``look`` is what the controller told last, at ``heard``; ``fault`` why it did not; ``requests``
-    are to be taken out and carried out.
+    ``look`` is what the controller told last, at ``heard``; ``fault`` why it told nothing since;
+    ``requests`` are to be taken out and carried out.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -145,6 +148,7 @@ class Arm:
         self._job: _Job | None = None
         self._number = 0
         self._open: dict[int, tuple[str, float]] = {}  # by number: method, when it was asked for
+        self._nonsense = False  # is what it told last
         self._look_due = self._look_asked = -math.inf  # asked: of the last one answered
         self._stopping = False  # until the arm is known to stand still
         self._stop_again = -math.inf
@@ -165,11 +169,12 @@ class Arm:
     def trouble(self, now: float) -> str:
         """Why nothing can be asked of the controller, or empty."""
         silence = self.silence(now)
-        if silence is None:
+        if silence is None or self.look is None:
             return self.fault
         if silence > self.settings.link_timeout:
-            return f"link lost: nothing heard from the controller for {silence:.1f} s"
-        return self.look.trouble if self.look else self.fault
+            lost = f"link lost: nothing heard from the controller for {silence:.1f} s"
+            return self.fault if self._nonsense else lost
+        return self.look.trouble
 
     def begin(self, plan: Callable[[Look], Sequence[Step]], now: float) -> None:
         """Carry out the steps that ``plan`` makes of where the arm stands still."""
@@ -206,7 +211,7 @@ class Arm:
         if now >= self._look_due and not self._asked("look"):
             self._look_due = now + LOOK_BUSY
             self._ask("look", {}, now)
-        if self._stopping and now >= self._stop_again and self._stop_heard is None:
+        if self._stopping and now >= self._stop_again:
             self._say_stop(now)
         job = self._job
         if job is None:
@@ -224,9 +229,9 @@ class Arm:
         self, number: int, answer: Mapping[str, Any] | None, error: str, now: float
     ) -> None:
         """What came of a request: the SDK's answer, or None with an error."""
+        if number not in self._open:
+            return  # no news
         method, asked = self._open.pop(number)
-        if answer is not None:
-            self.heard = now
         if method == "look":
             self._looked_at(answer, error, asked, now)
         elif method == "stop_motion":
@@ -263,15 +268,18 @@ class Arm:
             job.accepted, job.seen_moving, job.still = now, False, 0
             return
         match job.steps.pop(0):
-            case MoveTo():
+            case MoveTo(pose):
                 try:
-                    job.steps.insert(0, JointMove(numbers(answer["jpos"])))
-                except (KeyError, Nonsense) as fault:
-                    self._fail(f"inverse_kin: {fault}", now)
+                    job.steps.insert(0, JointMove(numbers(answer, "jpos", MOST_ANGLE), pose))
+                except Nonsense as fault:
+                    self._fail(f"{method}: {fault}", now)
                     return
             case Sense(address, state, words):
-                signals = {int(s["address"]): int(s["state"]) for s in answer.get("signals", ())}
-                if signals.get(address) != int(state):
+                try:
+                    held = signals_of(answer).get(address) == int(state)
+                except Nonsense as fault:
+                    held, words = False, f"{method}: {fault}"
+                if not held:
                     self._fail(words, now)
                     return
             case Operate(wait=wait) if wait > 0:
@@ -284,21 +292,20 @@ class Arm:
     def _looked_at(
         self, answer: Mapping[str, Any] | None, error: str, asked: float, now: float
     ) -> None:
-        try:
-            look = look_of(answer) if answer is not None else None
-        except Nonsense as nonsense:
-            look, error = None, str(nonsense)
+        look, self._nonsense = None, False
+        if answer is not None:
+            try:
+                look = look_of(answer, self.look)
+            except Nonsense as nonsense:
+                error, self._nonsense = str(nonsense), True
         if look is None:
             self.fault = error
             return
-        self.look, self._look_asked = look, asked
+        self.look, self.heard, self._look_asked = look, now, asked
         if not self.busy and now >= self._late_until:
             self._look_due = now + LOOK_IDLE
         if self._stopping and self._stop_heard is not None and asked >= self._stop_heard:
-            if look.still and not self._asked(*MOVES):
-                self._stopping = False
-            else:
-                self._stop_heard = None  # it did not help: say it again
+            self._stopping = not look.still or bool(self._asked(*MOVES))
         job = self._job
         if job is not None and job.planned:
             self._watch(job, look, asked, now)
@@ -401,8 +408,7 @@ class Arm:
 
 def is_at(target: JointMove | Line, look: Look) -> bool:
     """Whether the arm stands where the move leads."""
-    if isinstance(target, JointMove):
-        pairs = zip(target.joints, look.joints, strict=True)
-        return max(abs(a - b) for a, b in pairs) <= ANGLE
-    pairs = zip(target.tool[:3], look.tool[:3], strict=True)
-    return sum((a - b) ** 2 for a, b in pairs) ** 0.5 <= DISTANCE
+    joints = zip(target.joints, look.joints, strict=True) if isinstance(target, JointMove) else ()
+    if any(abs(a - b) > ANGLE for a, b in joints):
+        return False
+    return not target.tool or math.dist(target.tool[:3], look.tool[:3]) <= DISTANCE

@@ -197,9 +197,9 @@ class RealTimeData(_Service, rtde_pb2_grpc.RTDataExchangeServicer):
 
     def GetControlData(self, request: Any, context: Any) -> Any:
         def tell(now: float) -> Any:
-            joints = self._arm.joints(now)
-            return rtde.ControlData(op_state=self._arm.state(now), q=joints, p=tool(joints),
-                                    sim_mode=True, is_robot_connected=True)  # fmt: skip
+            return rtde.ControlData(op_state=self._arm.state(now), q=self._arm.told(now),
+                                    p=tool(self._arm.joints(now)), sim_mode=True,
+                                    is_robot_connected=True)  # fmt: skip
 
         return self._serve(context, tell)
 

@@ -39,6 +39,8 @@ OK, REFUSED = 0, -1
 KINDS = {
     "hang": Kind("for S s calls are carried out, but not answered"),
     "loss": Kind("for S s nothing gets through in either direction"),
+    "deny": Kind("for S s it says that it stands still, whatever it does"),
+    "nonsense": Kind("for S s it tells joints that are no numbers"),
     "mute": Kind("the next N moves are carried out, but not answered", 1, 1000, 1),
     "late": Kind("the next move reaches the arm S s late"),
     "reject": Kind("the next move is refused", 1, 1, 1),
@@ -47,6 +49,7 @@ KINDS = {
     "collision": Kind("in the middle of the next move the arm collides", 1, 1, 1),
     "violation": Kind("in the middle of the next move a joint violates its limit", 1, 1, 1),
     "deaf": Kind("the next N stops are neither carried out nor answered", 1, 1000, 1),
+    "shrug": Kind("the next N stops are answered, and not carried out", 1, 1000, 1),
     "output": Kind("the next call of the gripper is refused", 1, 1, 1),
     "slip": Kind("the gripper holds nothing when it closes next", 1, 1, 1),
 }
@@ -110,7 +113,7 @@ class SimIndy:
         self._reached = True
         self._braking: _Braking | None = None
         self.faults = PendingFaults()
-        self._until = {"hang": -math.inf, "loss": -math.inf}
+        self._until = dict.fromkeys(("hang", "loss", "deny", "nonsense"), -math.inf)
 
     # ---- calls ---------------------------------------------------------------------------------
 
@@ -149,6 +152,8 @@ class SimIndy:
         """Drop the queue and brake: 0 at once, 1 and 2 slowly; 0 and 1 put the brakes on."""
         self.advance(now)
         self.log.append((now, "<", f"stop {category}"))
+        if self.faults.take("shrug"):
+            return OK, "stopped"
         self._queue.clear()
         if self._current is not None:
             span = STOP_TIME[category]
@@ -198,15 +203,22 @@ class SimIndy:
         motion = self._braking or self._moving(now)
         return motion.joints(now) if motion else self._joints
 
+    def told(self, now: float) -> Joints:
+        """Where it says they are."""
+        return (math.nan,) * 6 if now < self._until["nonsense"] else self.joints(now)
+
     def motion(self, now: float) -> dict[str, Any]:
         """As ``get_motion_data`` has it."""
         self.advance(now)
-        motion, braking = self._moving(now), self._braking is not None
+        if denied := now < self._until["deny"]:
+            motion, braking = None, False
+        else:
+            motion, braking = self._moving(now), self._braking is not None
         moving = motion is not None
         share = motion.share(now) if motion else float(self._reached)
         return {
             "is_in_motion": moving or braking,
-            "is_target_reached": self._reached and not moving,
+            "is_target_reached": denied or (self._reached and not moving),
             "is_stopping": braking,
             "has_motion": moving or braking,
             "motion_id": self._moves,
@@ -217,7 +229,7 @@ class SimIndy:
     def state(self, now: float) -> int:
         """The operation state."""
         self.advance(now)
-        moving = self._moving(now) or self._braking
+        moving = now >= self._until["deny"] and (self._moving(now) or self._braking)
         return MOVING if moving and self.op_state == IDLE else self.op_state
 
     # ---- faults --------------------------------------------------------------------------------
@@ -335,7 +347,9 @@ class SimIndy:
         if fault.kind in self._until:
             self._until[fault.kind] = now + fault.value
         else:
-            self.faults.wait(fault, int(fault.value) if fault.kind in ("mute", "deaf") else 1)
+            self.faults.wait(
+                fault, int(fault.value) if fault.kind in ("mute", "deaf", "shrug") else 1
+            )
 
     def _refuse(self, words: str, now: float) -> Reply:
         self.log.append((now, ">", words))

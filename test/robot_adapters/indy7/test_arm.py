@@ -1,99 +1,27 @@
 """The calls of an arm as a state machine: exact requests in virtual time, and random histories."""
 
 import pytest
+from arm_bench import HOME, OK, THERE, Bench, data, moving
 from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_adapters.indy7.answers import Nonsense, look_of, numbers, refusal
 from robot_adapters.indy7.arm import (
     LOOK_BUSY,
-    LOOK_IDLE,
     STOP_AGAIN,
-    Arm,
     JointMove,
     Line,
     MoveTo,
     Operate,
     Sense,
-    Settings,
     Then,
 )
-
-HOME, THERE = (0.0,) * 6, (10.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-OK = {"code": "0", "msg": ""}
-
-
-def data(joints=HOME, op_state=5, moving=False, reached=True, words="", queued=0):
-    return {
-        "robot": {"op_state": op_state, "q": list(joints), "p": list(joints)},
-        "motion": {
-            "is_in_motion": moving, "is_target_reached": reached, "motion_queue_size": queued,
-        },
-        "violation": {"violation_str": words},
-    }  # fmt: skip
-
-
-class Bench:
-    """An arm in virtual time; what it asks is kept until it is answered."""
-
-    def __init__(self, **settings):
-        self.arm, self.now = Arm(Settings(**settings)), 0.0
-        self.asked = []  # (time, method), of all but looks
-        self.open = []
-        self.look()
-
-    def collect(self):
-        for request in self.arm.requests:
-            if request.method != "look":
-                self.asked.append((round(self.now, 3), request.method))
-            self.open.append(request)
-        self.arm.requests.clear()
-
-    def tick(self, passed=0.0):
-        self.now += passed
-        self.arm.tick(self.now)
-        self.collect()
-
-    def answer(self, method, answer=OK, error="", after=0.01):
-        """To the oldest request of that method."""
-        request = next(request for request in self.open if request.method == method)
-        self.open.remove(request)
-        self.now += after
-        self.arm.on_answer(request.number, answer, error, self.now)
-        self.collect()
-
-    def look(self, passed=LOOK_IDLE, **what):
-        """A look from now on; one that was on its way is lost."""
-        if any(request.method == "look" for request in self.open):
-            self.answer("look", None, "lost", after=0.0)
-        self.tick(passed)
-        if not any(request.method == "look" for request in self.open):
-            self.tick(LOOK_IDLE)
-        self.answer("look", data(**what))
-
-    def begin(self, *steps):
-        self.arm.begin(lambda look: list(steps), self.now)
-        self.collect()
-        self.look(0.0)
-
-    @property
-    def methods(self):
-        return [method for _, method in self.asked]
-
-
-def moving(**settings):
-    """An arm in the middle of a joint move."""
-    bench = Bench(**settings)
-    bench.begin(JointMove(THERE))
-    bench.answer("movej")
-    bench.look(LOOK_BUSY, joints=(5.0, *HOME[1:]), op_state=6, moving=True, reached=False)
-    return bench
 
 
 def test_a_move_is_over_when_the_arm_has_moved_and_stands_where_it_should():
     bench = moving()
     assert bench.arm.error is None
-    bench.look(LOOK_BUSY, joints=THERE)
+    bench.stand(joints=THERE)
     assert bench.arm.error == "" and bench.methods == ["movej"]
 
 
@@ -112,7 +40,7 @@ def test_a_look_from_before_the_answer_does_not_count():
     bench.answer("movej")
     bench.answer("look", data(joints=THERE))
     assert bench.arm.error is None
-    bench.look(LOOK_BUSY, joints=THERE)
+    bench.stand(joints=THERE)
     assert bench.arm.error == ""
 
 
@@ -123,7 +51,7 @@ def test_steps_follow_one_another_each_when_the_last_is_done():
                 Then(lambda: noted.append("held")), Line(HOME))  # fmt: skip
     bench.answer("inverse_kin", {"jpos": list(THERE), "response": OK})
     bench.answer("movej")
-    bench.look(LOOK_BUSY, joints=THERE)
+    bench.stand(joints=THERE)
     bench.answer("set_do")
     bench.tick(0.4)
     assert bench.methods == ["inverse_kin", "movej", "set_do"]
@@ -132,7 +60,7 @@ def test_steps_follow_one_another_each_when_the_last_is_done():
     bench.answer("get_di", {"signals": [{"address": 3, "state": 1}]})
     assert noted == ["held"]
     bench.answer("movel")
-    bench.look(LOOK_BUSY)
+    bench.stand()
     assert bench.arm.error == ""
     assert bench.methods == ["inverse_kin", "movej", "set_do", "get_di", "movel"]
 
@@ -158,7 +86,7 @@ def test_joints_that_make_no_sense_move_nothing():
     bench = Bench()
     bench.begin(MoveTo(THERE))
     bench.answer("inverse_kin", {"jpos": [0.0] * 5, "response": OK})
-    assert bench.arm.error.startswith("inverse_kin: not six numbers")
+    assert bench.arm.error.startswith("inverse_kin: jpos: not six numbers")
     assert "movej" not in bench.methods
 
 
@@ -197,7 +125,7 @@ def test_a_stop_is_said_at_once_and_again_until_the_arm_stands_still():
     bench.tick(STOP_AGAIN)
     assert bench.methods == ["movej", "stop_motion", "stop_motion"]
     bench.answer("stop_motion")
-    bench.look(LOOK_BUSY, joints=(6.0, *HOME[1:]), reached=False)
+    bench.stand(joints=(6.0, *HOME[1:]), reached=False)
     assert not bench.arm.busy
     bench.tick(10 * STOP_AGAIN)
     assert bench.methods == ["movej", "stop_motion", "stop_motion"]
@@ -293,7 +221,7 @@ def test_recovery_is_asked_for_once_and_only_where_there_is_something_to_recover
 @pytest.mark.parametrize("values", [[0.0] * 5, [0.0] * 7, [float("nan")] * 6, "abcdef", None])
 def test_six_finite_numbers_or_nonsense(values):
     with pytest.raises(Nonsense):
-        numbers(values)
+        numbers({"q": values}, "q", 720.0)
 
 
 def test_data_without_what_must_be_there_are_nonsense():
