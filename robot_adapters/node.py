@@ -23,7 +23,7 @@ from robot_adapters.adapter import OnNode, make_adapter
 from robot_adapters.executor.executor import Question, RobotExecutor
 from robot_adapters.node_parameters import asks_model, declare_all, names, skill_set, timing
 from robot_adapters.registration import Grant, Registration
-from timely_llm.msg import Execution, PlannerStatus, Segment
+from timely_llm.msg import Execution, PlannerStatus, RobotList, Segment
 from timely_llm.protocols import messages as values
 from timely_llm.ros.conversions import (
     from_ros,
@@ -34,7 +34,7 @@ from timely_llm.ros.conversions import (
 )
 from timely_llm.ros.guard import GuardedExecutor
 from timely_llm.ros.process import new_instance, run_node
-from timely_llm.ros.qos import RELIABLE, STATUS
+from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
 from timely_llm.ros.steady_time import SteadyTime
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 from timely_llm.validation.outgoing import visible
@@ -96,6 +96,7 @@ class RobotNode(Node):
             event_callbacks=SubscriptionEventCallbacks(matched=self._on_matched),
         )
         self.create_subscription(PlannerStatus, f"{planner}planner_status", self._on_status, STATUS)
+        self.create_subscription(RobotList, f"{planner}robots", self._on_robots, LATCHED)
         self._register: Client = self.create_client(RegisterRobot, f"{planner}register_robot")
         unregister = f"{planner}unregister_robot"
         self._unregister: Client = self.create_client(UnregisterRobot, unregister)
@@ -134,6 +135,12 @@ class RobotNode(Node):
     def _on_status(self, message: PlannerStatus) -> None:
         instance = instance_from_ros(message.instance)
         self._publish(self._robot.on_planner_heartbeat(instance, self._now()))
+
+    def _on_robots(self, message: RobotList) -> None:
+        listed = {robot.robot_id: (robot.session, robot.alive) for robot in message.robots}
+        session, alive = listed.get(self.robot_id, (0, False))
+        instance = instance_from_ros(message.instance)
+        self._publish(self._robot.on_listed(instance, session, alive, self._now()))
 
     def _stop_first(self) -> None:
         """Serve who asks for a stop now. The executor takes messages in the order of their coming,

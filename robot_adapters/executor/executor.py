@@ -229,6 +229,7 @@ class RobotExecutor:
         self._reports = ReportWriter()
         self._planner = ""  # instance of the session's planner
         self._heard = 0.0  # s, when the planner was heard last
+        self._known: bool | None = None  # to the planner, by its list; None: not listed yet
         self._plan: PlanRun | None = None
         self._last = (NO_PLAN, 0)  # the plan before, and the calls that were begun for it
         self._paused = False  # the plan can go on at once
@@ -280,7 +281,7 @@ class RobotExecutor:
         if self._plan:
             self._drop("registered again", now)
         self._reports.session, self._planner, self._heard = session, planner, now
-        self._delivery, self.lost = Delivery(), False
+        self._delivery, self.lost, self._known = Delivery(), False, None
         self.adapter.resume(now)
         self._idle(now)
         return self._reports.flush()
@@ -291,9 +292,22 @@ class RobotExecutor:
         if self._planner_due is not None:
             self._planner = self._planner or instance
             if instance == self._planner:
-                self._heard = now
+                if self._known is not False:
+                    self._heard = now
             elif now >= self._heard + self.timing.planner_timeout / 2:
                 self._lose(now)
+        return self._reports.flush()
+
+    def on_listed(self, instance: str, session: int, alive: bool, now: float) -> list[Execution]:
+        """The planner's list of robots has this one in ``session`` (0: not at all). A planner that
+        has ended the session, or does not hear the robot, counts as silent until that changes. A
+        list from before the session says nothing."""
+        own = self._reports.session
+        if own is not None and instance == self._planner:
+            if session == own:
+                self._known = alive
+            elif self._known is not None or session > own:
+                self._known = False
         return self._reports.flush()
 
     def on_segment(self, segment: Segment, now: float) -> list[Execution]:

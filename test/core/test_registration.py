@@ -124,6 +124,7 @@ def test_a_fixed_prompt_is_freed_with_its_last_robot():
     run.add_robot("r2")
     run.add_robot("r3", kind="crawler")
     for robot_id, left in (("r1", 2), ("r2", 1), ("r3", 0)):
+        run.at(run.now + 1.0, lambda name=robot_id: setattr(run.robots[name], "alive", False))
         run.ask(lambda t, robot_id=robot_id: ev.UnregisterRobot(t, robot_id), at=run.now + 1.0)
         run.run(run.now + 1.5)
         assert len(run.engine._live) == left

@@ -13,7 +13,7 @@ from fake_planner import FAST, FakePlanner, instance_of
 from nodes import LIMIT
 
 from timely_llm.paths import share
-from timely_llm.protocols.messages import ErrorCode, ExecutionState
+from timely_llm.protocols.messages import ErrorCode, ExecutionState, RobotInfo
 
 State = ExecutionState
 HOSTILE = "hostile_adapter:HostileAdapter"
@@ -198,6 +198,16 @@ def test_a_namespace_names_the_robot(start, planner: FakePlanner) -> None:
     planner.registered()
     request = planner.requests[0]
     assert (request.robot_id, request.robot_namespace) == ("hall/r7", "/hall/r7")
+
+
+def test_a_session_that_the_planner_has_ended_is_followed_by_another(robot, planner) -> None:
+    planner.show(RobotInfo("r1", "tello", "/r1", planner.session, ""))
+    planner.send(A, 0, "d(2);d(1);", last=True)
+    planner.report(State.STARTED)
+    planner.show()  # somebody unregistered it
+    assert planner.report(State.ABORTED, plan_id=A).error == "planner lost"
+    planner.registered(2)
+    assert planner.calls(State.SUCCEEDED) == ["d(2)"]
 
 
 # ---- an adapter at fault -------------------------------------------------------------------------

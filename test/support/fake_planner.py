@@ -9,17 +9,23 @@ from collections.abc import Callable
 from typing import Any
 
 import rclpy
-from nodes import LIMIT
+from nodes import LATCHED, LIMIT
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 
-from timely_llm.msg import Execution, PlannerStatus, Segment
+from timely_llm.msg import Execution, PlannerStatus, RobotList, Segment
 from timely_llm.protocols import messages as values
 from timely_llm.protocols.messages import ErrorCode, ExecutionState, SegmentCommand
-from timely_llm.ros.conversions import from_ros, instance_from_ros, instance_to_ros, to_ros
+from timely_llm.ros.conversions import (
+    from_ros,
+    instance_from_ros,
+    instance_to_ros,
+    robots_to_ros,
+    to_ros,
+)
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 
 QOS = QoSProfile(depth=1000)
@@ -51,6 +57,7 @@ class FakePlanner:
         self.node.create_service(Probe, "probe", self._answer)
         status = self.node.create_publisher(PlannerStatus, "planner_status", 10)
         message = PlannerStatus(instance=instance_to_ros(self.instance))
+        self._robots = self.node.create_publisher(RobotList, "robots", LATCHED)
         self._timer = self.node.create_timer(STATUS_PERIOD, lambda: status.publish(message))
 
     def die(self) -> None:
@@ -125,6 +132,10 @@ class FakePlanner:
         session = self.session if session is None else session
         segment = values.Segment(session, plan_id, index, command, text, (), last)
         self._publishers[namespace].publish(to_ros(segment))
+
+    def show(self, *robots: values.RobotInfo) -> None:
+        """Publish the list of the robots that the planner knows."""
+        self._robots.publish(robots_to_ros(robots, self.instance, 0.0))
 
     def trigger(self, name: str) -> Trigger.Response:
         client = self.node.create_client(Trigger, name)

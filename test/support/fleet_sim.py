@@ -35,6 +35,7 @@ from timely_llm.protocols.messages import (
     PlanFeedback,
     PlanGoal,
     PlanResult,
+    RobotInfo,
     Segment,
     SegmentCommand,
 )
@@ -301,6 +302,15 @@ class FleetSim:
                         self.at(self.now + self.network, _bind(self._registered, robot, command))
                 case ev.Answered(ticket) | ev.Probed(ticket):
                     self.answers[ticket] = command
+                case ev.RobotsChanged(robots):
+                    self.at(self.now + self.network, _bind(self._listed, robots))
+
+    def _listed(self, infos: Sequence[RobotInfo]) -> None:
+        known = {info.robot_id: (info.session, info.alive) for info in infos}
+        for robot in list(self.robots.values()):
+            if robot.alive and not robot.deaf:
+                said = known.get(robot.robot_id, (0, False))
+                self._publish(robot, robot.executor.on_listed("planner", *said, self.now))
 
     def _status(self) -> None:
         for robot in list(self.robots.values()):

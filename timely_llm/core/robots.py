@@ -21,6 +21,9 @@ MOST_KINDS = 1000  # since the start; what is learned of one stays when its robo
 STOPPED = "stopped"  # the error of IDLE while the stop is latched; with more, it does not stand yet
 
 
+MOST_LEAP = 1_000_000  # of a sequence number: more reports than can be lost in one session
+
+
 class Refused(Exception):
     """A request that cannot be met, with its code and words that name the field or the robot."""
 
@@ -84,7 +87,8 @@ class Robot:
 
     def heard(self, execution: Execution, now: float) -> bool:
         """Whether ``execution`` is news of this session; a repeat or a stranger is not."""
-        if execution.session != self.session or execution.sequence <= self.last_sequence:
+        leap = execution.sequence - self.last_sequence
+        if execution.session != self.session or leap < 1 or (self.spoke and leap > MOST_LEAP):
             return False
         self.last_sequence = execution.sequence
         self.last_heard = now

@@ -158,3 +158,49 @@ def test_nothing_moves_after_the_end_of_the_node(desk: Desk) -> None:
         assert late == []
     desk.send(0, "go(5)", plan=B)
     assert desk.robot.log == []
+
+
+# ---- the planner's list of robots ----------------------------------------------------------------
+
+
+def listed(desk: Desk, session: int, alive: bool = True, instance: str = "p") -> None:
+    desk.take(desk.executor.on_listed(instance, session, alive, desk.now))
+
+
+@pytest.mark.parametrize("shown", [(0, True), (1, False), (2, True)])
+def test_a_planner_that_has_ended_the_session_is_lost(desk: Desk, shown: tuple[int, bool]) -> None:
+    desk.send(0, "go(5);go(1);")
+    listed(desk, 1)
+    desk.run(1.0)
+    listed(desk, *shown)
+    desk.run(9.0)  # its heartbeat goes on
+    assert desk.told()[-2:] == ["ABORTED: planner lost", "IDLE: planner lost"]
+    assert desk.robot.log[1:] == ["0 start go(5)", "5 hold"]
+    assert desk.executor.needs_registration
+
+
+def test_a_robot_that_was_lost_for_a_moment_goes_on(desk: Desk) -> None:
+    listed(desk, 1)
+    listed(desk, 1, alive=False)
+    desk.run(2.0)
+    listed(desk, 1)
+    desk.run(20.0)
+    assert not desk.executor.needs_registration
+
+
+@pytest.mark.parametrize(("session", "instance"), [(0, "p"), (0, "q"), (7, "q")])
+def test_a_list_from_before_or_of_another_planner_says_nothing(
+    desk: Desk, session: int, instance: str
+) -> None:
+    listed(desk, session, instance=instance)
+    desk.run(9.0)
+    assert not desk.executor.needs_registration
+
+
+def test_a_new_session_is_listed_in_time(desk: Desk) -> None:
+    listed(desk, 1)
+    listed(desk, 0)
+    desk.take(desk.executor.new_session(3, desk.now, "p"))
+    listed(desk, 0)  # from before
+    desk.run(9.0)
+    assert not desk.executor.needs_registration
