@@ -31,7 +31,7 @@ def replay_table(report: dict[str, Any]) -> Group:
         table.add_column(heading, justify="left" if heading in _HEADINGS[:2] else "right")
     for row in report["results"]:
         table.add_row(*_cells(row))
-    return Group(Text(title, style="bold"), table)
+    return Group(Text(visible(title), style="bold"), table)
 
 
 def _cells(row: dict[str, Any]) -> Iterator[str]:
