@@ -19,7 +19,9 @@ from timely_llm.live.fleet_state import FleetState
 from timely_llm.live.terminal import Confirm, Detail, Rows, TopApp
 from timely_llm.live.terminal_text import plan_text, segments_text
 from timely_llm.live.view import detail, view
-from timely_llm.protocols.messages import ExecutionState, PlanResult
+from timely_llm.protocols.messages import ErrorCode, ExecutionState, PlanResult, SkillCall
+
+INF = float("inf")
 
 
 class BoardFeed:
@@ -69,6 +71,30 @@ def rows(app: TopApp, name: str) -> list[list[str]]:
 
 def text(app: TopApp, selector: str) -> str:
     return str(app.screen.query_one(selector, Static).render())
+
+
+def test_what_is_not_known_and_what_steers_a_terminal_is_shown_as_that() -> None:
+    """An infinite rest of work, a utility that cannot be, escape sequences of a robot."""
+    escape, board = "\x1b[2J", busy()
+    call = SkillCall(escape)
+    running = ExecutionState.RUNNING
+    reports(board, P1, "drone_1", running, 10.0, segment=1, call=call, total_remaining=INF)
+    failed = ErrorCode.SKILL_FAILED
+    ended(board, PlanResult(P4, failed, escape, waiting_time=INF, utility=1e308), "drone_1", 10.0)
+
+    async def act(app: TopApp, pilot: Pilot, feed: BoardFeed) -> None:
+        assert rows(app, "robots")[0][-1] == "?"
+        assert rows(app, "results")[0][3:6] == ["?", "-", "?"]
+        assert rows(app, "results")[0][-1] == "\\x1b[2J"
+        await pilot.press("enter")
+        assert "\\x1b[2J()" in text(app, "#detail")
+        feed.answer = (escape, False)
+        await pilot.press("escape", "a", "a")
+        await pilot.pause()
+        said = [note.message for note in app._notifications]
+        assert said == ["\\x1b[2J"]
+
+    drive(act, board)
 
 
 def test_the_fleet_is_on_the_screen() -> None:
