@@ -35,6 +35,8 @@ class RoverAdapter(Adapter):
     def _on_odometry(self, message):
         at, q = message.pose.pose.position, message.pose.pose.orientation
         yaw = math.atan2(2 * (q.w * q.z + q.x * q.y), 1 - 2 * (q.y**2 + q.z**2))
+        if not all(map(math.isfinite, (at.x, at.y, yaw))):
+            return  # as if none had come
         before = self._pose[2] if self._pose else yaw
         self._pose = at.x, at.y, before + math.remainder(yaw - before, math.tau)
         self._fresh = True

@@ -45,7 +45,7 @@ def attempt(action: Callable[..., Answer], *arguments: Any, by: str = "adapter")
     """What ``action`` returns; whatever it raises is a ``CallFault`` of ``by``."""
     try:
         return action(*arguments)
-    except Exception as error:
+    except BaseException as error:  # an SDK that exits must not take the node with it
         raise CallFault(f"{by}: {words_of(error)}") from error
 
 

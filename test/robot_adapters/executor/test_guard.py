@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -133,13 +134,14 @@ def test_an_error_in_whatever_words_can_be_sent(desk: Desk, how: str, error: str
     assert words.startswith("go: ") and len(words.encode()) < 2000
 
 
-def test_an_exception_without_words_is_named(desk: Desk) -> None:
+@pytest.mark.parametrize("error", [Mute, SystemExit, asyncio.CancelledError])
+def test_an_exception_of_whatever_kind_fails_the_call(desk: Desk, error: Any) -> None:
     def raises(*arguments: Any) -> None:
-        raise Mute
+        raise error
 
     desk.robot.start = raises
     desk.send(0, "go(1)")
-    assert desk.told()[-2] == "FAILED go(1): go: adapter: Mute"
+    assert desk.told()[-2] == f"FAILED go(1): go: adapter: {error.__name__}"
 
 
 def test_diagnostics_that_fail_say_so(desk: Desk) -> None:
