@@ -137,3 +137,16 @@ def test_no_more_requests_wait_than_fit(client: Client, monkeypatch) -> None:
     services.answer(ev.Answered(asked[0].ticket))
     del asked[0]
     assert stop().error_code == ErrorCode.NONE
+
+
+def test_no_more_words_are_answered_than_somebody_reads(client: Client) -> None:
+    """A skill set is quoted where it is wrong, and may be a single long line."""
+    asked: list[ev.Event] = []
+    put = lambda event: asked.append(event) or True  # noqa: E731
+    services = Services(client.node, put, Topics(), "ab" * 16)
+    waiting = services._stop(srv.StopRobot.Request(), srv.StopRobot.Response())
+    waiting.send(None)
+    services.answer(ev.Answered(asked[0].ticket, ErrorCode.INVALID_GOAL, "x" * 100_000))
+    with pytest.raises(StopIteration) as ended:
+        waiting.send(None)
+    assert ended.value.value.error_msg == "x" * 4096 + "… (100000 characters)"

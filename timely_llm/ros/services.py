@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rclpy.node import Node
@@ -11,7 +12,7 @@ from rclpy.task import Future
 
 from timely_llm import srv
 from timely_llm.core import events as ev
-from timely_llm.protocols.messages import ErrorCode, RobotInfo
+from timely_llm.protocols.messages import LONGEST_WORDS, ErrorCode, RobotInfo, head
 from timely_llm.ros.conversions import check, instance_from_ros, instance_to_ros, to_ros
 from timely_llm.ros.qos import BURST
 from timely_llm.ros.robot_link import RobotLinks, check_namespace
@@ -93,6 +94,7 @@ class Services:
             self.abandon("the planner is not configured")
         answer = await future
         assert answer is not None
+        answer = replace(answer, error=head(answer.error, LONGEST_WORDS))
         response.error_code, response.error_msg = int(answer.code), answer.error
         return answer
 
