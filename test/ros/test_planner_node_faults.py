@@ -205,3 +205,15 @@ def test_an_early_interrupt_ends_the_planner(start) -> None:
     planner = start("planner", engine="simulated")
     assert planner.interrupt() in (0, 130, -signal.SIGINT)
     assert "Traceback" not in planner.output()
+
+
+def test_a_planner_that_stumbles_at_its_end_ends_all_the_same(start, client: Client) -> None:
+    planner = start("clumsy_planner", **SIMULATED)
+    start("robot", robot_id="d1", heartbeat_period=0.1)
+    client.wait_for_robots("d1")
+    goal = client.goal("d1", "wait long")
+    goal.wait_for_segments()
+    planner.signal()
+    assert goal.result()[0] is ErrorCode.PLANNER_INACTIVE
+    assert planner.wait() == 0
+    assert "RuntimeError: a test" in planner.output()

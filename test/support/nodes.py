@@ -33,6 +33,7 @@ MAINS = {
     "robot": "robot_adapters.node",
     "breaking_planner": "breaking_planner",
     "patient_planner": "patient_planner",
+    "clumsy_planner": "clumsy_planner",
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 

@@ -188,15 +188,16 @@ class PlannerNode(LifecycleNode):
         self._spinner.create_task(lambda: self._finished(1))
 
     def _finished(self, status: int) -> None:
-        """Leave with ``status``, but not before clients have fetched their results."""
-        self._leave_nothing_open()
+        """Leave with ``status``, but not before clients have fetched their results. Whatever else
+        goes wrong by then, it leaves."""
 
         def leave() -> None:
             if not self.done.done():
-                self._outbox.drain(_GOODBYE)
                 self.done.set_result(status)
+                self._outbox.drain(_GOODBYE)
 
         self.create_timer(_FETCH, leave, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._leave_nothing_open()
         self._plans.when_fetched(leave)
 
     def _end_thread(self, words: str) -> None:
