@@ -248,6 +248,7 @@ class Flight:
         try:
             answer = self._ask(command, timeout)
             rest = Rest(self.link, max(time.monotonic(), self.link.asked_at + earliest), expected)
+            self.link.asking = True  # still: nothing is said in between
             while answer.lower() == "ok" and not rest.seen():
                 if time.monotonic() >= self.link.asked_at + timeout:
                     self._missed(command)
@@ -259,7 +260,7 @@ class Flight:
                 self._late_until = time.monotonic() + LATE
             raise
         finally:
-            self._moved_at = time.monotonic()
+            self.link.asking, self._moved_at = False, time.monotonic()
         return "ok" if answer.lower() == "ok" else answer
 
     def _ask(self, command: str, timeout: float) -> str:

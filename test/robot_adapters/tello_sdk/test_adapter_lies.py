@@ -138,6 +138,18 @@ def test_an_answer_from_nowhere_ends_no_motion(rig: Rig) -> None:
     assert rig.pose()[0] == 5.0 and not rig.drone.busy
 
 
+def test_nothing_gets_in_the_way_of_a_motion_whose_answer_is_awaited(make) -> None:
+    rig = make(keepalive=0.1).connected()
+    rig.fly("mu(20);")
+    rig.reports.clear()
+    rig.send("mf(500);")
+    rig.until(lambda: rig.count("forward"), "the motion")
+    rig.adapter.flight.link.sdk.get_own_udp_object()["responses"].append(b"ok")
+    rig.report(State.PLAN_RETURNED, State.FAILED)
+    lines = rig.lines()
+    assert lines[lines.index("<forward 500") + 1] == ">ok"
+
+
 def test_an_answer_from_nowhere_is_no_take_off(rig: Rig) -> None:
     rig.reports.clear()
     rig.send("mu(20);")
