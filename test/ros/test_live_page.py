@@ -155,10 +155,13 @@ def test_forged_messages_end_no_feed(client: Client) -> None:
     feed = FleetFeed("/forged")
     feed.start()
     try:
-        client.until(status.get_subscription_count, "the feed")
-        status.publish(PlannerStatus(step_time=float("inf"), policy="forged"))
-        status.publish(PlannerStatus(policy="good"))
-        client.until(lambda: feed.view()["planner"].get("policy") == "good", "the status")
+
+        def good() -> bool:
+            status.publish(PlannerStatus(step_time=float("inf"), policy="forged"))
+            status.publish(PlannerStatus(policy="good"))
+            return feed.view()["planner"].get("policy") == "good"
+
+        client.until(good, "the status")
         robots.publish(RobotList(robots=[RobotInfo(robot_id="d1", robot_namespace="/d1")]))
         client.until(lambda: [r["id"] for r in feed.view()["robots"]] == ["d1"], "the robot")
     finally:
