@@ -49,3 +49,20 @@ def test_no_more_goals_are_kept_than_fit(
     assert len(arrived) == 2
     server.end(PlanResult(arrived[0].plan_id, ErrorCode.CANCELED, ""))  # it is kept all the same
     assert not accepted(client, robot_id="d1")
+
+
+def test_who_asks_for_a_result_again_and_again_is_not_remembered_each_time(
+    client: Client, server: PlanServer, arrived: list[ev.Event], monkeypatch
+) -> None:
+    monkeypatch.setattr(plan_server, "MOST_ASKS", 2)
+    sent = client._action.send_goal_async(Plan.Goal(robot_id="d1"))
+    handle = client.until(lambda: sent.done() and sent.result(), "an answer")
+    asks = [handle.get_result_async() for _ in range(3)]
+    uuid = bytes(handle.goal_id.uuid)
+    asked = server._server._asked
+    client.until(lambda: asked.get(uuid) == 3, "the requests")
+    server.end(PlanResult(arrived[0].plan_id, ErrorCode.CANCELED, ""))
+    client.until(lambda: sum(ask.done() for ask in asks) == 2, "two answers")
+    late = handle.get_result_async()
+    client.until(late.done, "the answer of one that asks when it is there")
+    assert sum(ask.done() for ask in asks) == 2

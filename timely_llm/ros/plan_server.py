@@ -3,6 +3,7 @@ and ends with a result; what becomes of it is decided in the planner's core."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from timely_llm.ros.conversions import from_ros, to_ros, uuid_from_ros
 from timely_llm.ros.qos import BURST
 
 RESULT_TIMEOUT = 60  # s that a result is kept for a client that asks late
+MOST_ASKS = 1000  # for the result of one goal that are answered at its end
 MOST_GOALS = 10_000  # with those whose result is kept; more are rejected
 
 
@@ -111,7 +113,7 @@ class _Server(ActionServer[Any, Any, Any]):
     to learn that; were this one renamed, no result would ever count as asked for."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._asked: set[bytes] = set()
+        self._asked: Counter[bytes] = Counter()  # how often, by goal
         self._then: Callable[[], None] | None = None
         super().__init__(*arguments, **options)
 
@@ -125,12 +127,17 @@ class _Server(ActionServer[Any, Any, Any]):
         self._look()
 
     async def _execute_get_result_request(self, request: Any) -> None:
-        await super()._execute_get_result_request(request)
-        self._asked.add(bytes(request[1].goal_id.uuid))
-        self._asked &= self._goal_handles.keys()
+        goal = bytes(request[1].goal_id.uuid)
+        self._asked[goal] += 1
+        result = self._result_futures.get(goal)
+        if result is None or result.done() or self._asked[goal] <= MOST_ASKS:
+            await super()._execute_get_result_request(request)
+        if len(self._asked) > len(self._goal_handles):
+            for gone in self._asked.keys() - self._goal_handles.keys():
+                del self._asked[gone]
         self._look()
 
     def _look(self) -> None:
-        if self._then is not None and self._goal_handles.keys() <= self._asked:
+        if self._then is not None and self._goal_handles.keys() <= self._asked.keys():
             then, self._then = self._then, None
             then()
