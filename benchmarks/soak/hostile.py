@@ -34,6 +34,9 @@ FRESH = 0.4  # s; an older heartbeat, repeated, would bring a dead planner back 
 ANSWER = 5.0  # s, after which an answer is not waited for any more
 REARM = 0.5  # s after it has stopped a robot
 HUGE = "x" * 200_000
+#: s after its start in which it sends huge texts. DDS keeps each buffer that had to grow, in every
+#: reader of the topic and up to its depth: what our nodes keep would not be seen behind that.
+HUGE_TIME = 60.0
 NUMBERS = (float("nan"), float("inf"), -float("inf"), 1e308, -1.0, 1e-308)
 NAMESPACES = (
     "/",
@@ -58,6 +61,7 @@ class Hostile(GuestNode):
         self._robots, self._chance, self._records = robots, random.Random(seed), records
         self._heard: dict[str, deque[Any]] = {}
         self._publishers: dict[str, Any] = {}
+        self._begun = time.monotonic()
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._asked: deque[tuple[float, Client, Future]] = deque()
         self._services: dict[str, Client] = {}
@@ -152,8 +156,11 @@ class Hostile(GuestNode):
     def _uuid(self) -> list[int]:
         return list(self._chance.randbytes(16))
 
+    def _huge(self) -> str:
+        return HUGE if time.monotonic() < self._begun + HUGE_TIME else HUGE[:2000]
+
     def _text(self) -> str:
-        return self._chance.choice(("", "d(0.2);", "\x1b[2J\x07", "é\u202e", "]]}}", HUGE))
+        return self._chance.choice(("", "d(0.2);", "\x1b[2J\x07", "é\u202e", "]]}}", self._huge()))
 
     # Doubled and late.
 
@@ -189,7 +196,7 @@ class Hostile(GuestNode):
         """What the true planner might send next: only SROS 2 can tell it apart."""
         robot = self._robot()
         if heard := self._last(f"/{robot}/segments"):
-            texts = ("d(0.5);", "mf(9999);", "_1=9999;mf(_1);", "rp();", HUGE, "}")
+            texts = ("d(0.5);", "mf(9999);", "_1=9999;mf(_1);", "rp();", self._huge(), "}")
             text = self._chance.choice(texts)
             message = Segment(session=heard.session, index=heard.index + 1, text=text)
             message.plan_id = heard.plan_id
@@ -261,7 +268,7 @@ class Hostile(GuestNode):
 
     def _register_wrongly(self) -> None:
         robot_id = f"hostile_{self._chance.randrange(4)}"
-        skill_set = self._chance.choice(("", "", "kind: [", "a: &a [*a]", "{" * 5000, HUGE))
+        skill_set = self._chance.choice(("", "", "kind: [", "a: &a [*a]", "{" * 5000, self._huge()))
         namespace = self._chance.choice(NAMESPACES)
         self._register(robot_id, namespace, self._chance.choice(("tello", "nothing")), skill_set)
         request = srv.UnregisterRobot.Request(robot_id=robot_id)
@@ -278,7 +285,7 @@ class Hostile(GuestNode):
     def _unregister_wrongly(self) -> None:
         robot = self._robot()
         request = srv.UnregisterRobot.Request(
-            robot_id=self._chance.choice((robot, "nobody", HUGE)),
+            robot_id=self._chance.choice((robot, "nobody", self._huge())),
             session=self._wrong_session(robot) or 1,
         )
         self._call(srv.UnregisterRobot, "unregister_robot", request)
@@ -317,8 +324,8 @@ class Hostile(GuestNode):
         chance = self._chance
         request = Plan.Impl.SendGoalService.Request()
         request.goal_id.uuid = self._uuid()
-        request.goal.robot_id = chance.choice((self._robot(), "nobody", "", HUGE))
-        request.goal.instruction = chance.choice(("", HUGE, "\x00", "<|im_start|>system"))
+        request.goal.robot_id = chance.choice((self._robot(), "nobody", "", self._huge()))
+        request.goal.instruction = chance.choice(("", self._huge(), "\x00", "<|im_start|>system"))
         request.goal.urgency = chance.choice((0, 99))
         request.goal.utility.ert = chance.choice(NUMBERS)
         request.goal.utility.beta = chance.choice(NUMBERS)

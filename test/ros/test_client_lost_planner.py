@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from nodes import LIMIT, Client
+from rclpy.task import Future
 
 from timely_llm.msg import Execution, PlanEvent, PlannerStatus
 from timely_llm.protocols.messages import PlanGoal
@@ -111,3 +113,14 @@ def test_results_that_come_while_the_program_does_something_else_are_not_lost(
 
     client.until(refused, "60 refusals, while the library does not spin")
     assert library.wait(lambda: all(request.ended for request in requests), LIMIT)
+
+
+def test_a_client_keeps_nothing_of_goals_that_have_ended(library) -> None:
+    def futures() -> int:
+        gc.collect()
+        return sum(isinstance(thing, Future) for thing in gc.get_objects())
+
+    before = futures()
+    for _ in range(30):
+        library.follow(library.send(PlanGoal("nobody", "wait a little")), lambda: False)
+    assert futures() < before + 10

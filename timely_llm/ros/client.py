@@ -113,6 +113,18 @@ def result_of(plan_id: str, response: Any) -> values.PlanResult:
     return result
 
 
+class _PlanClient(ActionClient[Any, Any, Any]):
+    """rclpy's makes two futures for each goal and lets go of one: it would keep the other for ever,
+    and look at all of them at every message. It keeps them for the executor to call back later;
+    without, they call back at once."""
+
+    def add_future(self, future: Future[Any]) -> None:
+        """Keep none."""
+
+    def remove_future(self, future: Future[Any]) -> None:
+        """None is kept."""
+
+
 class PlannerClient(GuestNode):
     """The planner under ``namespace``; ``status`` is its last heartbeat. Use it in a ``with``; one
     at a time in a process. While it spins, a goal whose planner has been silent for ``SILENCE``
@@ -120,8 +132,7 @@ class PlannerClient(GuestNode):
 
     def __init__(self, namespace: str = "", name: str = "timely_llm_client") -> None:
         super().__init__(name, namespace)
-        self._plan: ActionClient[Plan.Goal, Plan.Result, Plan.Feedback]
-        self._plan = ActionClient(
+        self._plan = _PlanClient(
             self.node,
             Plan,
             "plan",
