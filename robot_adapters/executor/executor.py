@@ -39,6 +39,7 @@ from timely_llm.protocols.messages import (
 State = ExecutionState
 STOPPED = "stopped"  # until ``on_rearm``; IDLE carries it as its error
 PLANNER_LOST = "planner lost"
+SESSION_OVER = "the planner has ended the session"
 ENDS = "the robot node ends"
 STEPS_PER_TURN = 50  # of a plan, before whatever else waits (a stop) has its turn
 INSTRUCTIONS_PER_STEP = 500
@@ -229,7 +230,7 @@ class RobotExecutor:
         self._reports = ReportWriter()
         self._planner = ""  # instance of the session's planner
         self._heard = 0.0  # s, when the planner was heard last
-        self._known: bool | None = None  # to the planner, by its list; None: not listed yet
+        self._listed = ("", 0, True)  # by which planner, in which session, whether as alive
         self._plan: PlanRun | None = None
         self._last = (NO_PLAN, 0)  # the plan before, and the calls that were begun for it
         self._paused = False  # the plan can go on at once
@@ -281,7 +282,7 @@ class RobotExecutor:
         if self._plan:
             self._drop("registered again", now)
         self._reports.session, self._planner, self._heard = session, planner, now
-        self._delivery, self.lost, self._known = Delivery(), False, None
+        self._delivery, self.lost = Delivery(), False
         self.adapter.resume(now)
         self._idle(now)
         return self._reports.flush()
@@ -292,22 +293,23 @@ class RobotExecutor:
         if self._planner_due is not None:
             self._planner = self._planner or instance
             if instance == self._planner:
-                if self._known is not False:
+                if self._listed != (instance, self._reports.session, False):
                     self._heard = now
             elif now >= self._heard + self.timing.planner_timeout / 2:
                 self._lose(now)
         return self._reports.flush()
 
     def on_listed(self, instance: str, session: int, alive: bool, now: float) -> list[Execution]:
-        """The planner's list of robots has this one in ``session`` (0: not at all). A planner that
-        has ended the session, or does not hear the robot, counts as silent until that changes. A
-        list from before the session says nothing."""
-        own = self._reports.session
-        if own is not None and instance == self._planner:
-            if session == own:
-                self._known = alive
-            elif self._known is not None or session > own:
-                self._known = False
+        """The planner's list of robots has this one in ``session`` (0: not at all). Where it has
+        ended the session, so is the plan; where it does not hear the robot, it counts as silent
+        until it does. A list from before the session says nothing."""
+        own, before = self._reports.session, self._listed
+        self._listed = (instance, session, alive)
+        if own is None or self.lost or instance != self._planner:
+            return []
+        if session > own or (session < own and before[:2] == (instance, own)):
+            self.lost = True
+            self._drop(SESSION_OVER, now)
         return self._reports.flush()
 
     def on_segment(self, segment: Segment, now: float) -> list[Execution]:

@@ -16,6 +16,7 @@ from nodes import Client
 from timely_llm.msg import Execution as ExecutionMessage
 from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState, PlanEventType
 from timely_llm.ros.conversions import to_ros, uuid_from_ros
+from timely_llm.srv import UnregisterRobot
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 SIMULATED = {"engine": "simulated", "model": PLANS}
@@ -154,6 +155,20 @@ def test_a_planner_leaves_no_result_behind(start, client: Client) -> None:
     for each in (late, goal):
         assert each.result()[0] is ErrorCode.PLANNER_INACTIVE
     assert planner.wait() == 0
+
+
+def test_a_robot_that_somebody_unregisters_comes_back(start, planner, client: Client) -> None:
+    start("robot", robot_id="d1", **ROBOT)
+    client.wait_for_robots("d1")
+    goal = client.goal("d1", "wait long")
+    goal.wait_for_segments()
+    session = client.robots["d1"].session
+    assert client.call(UnregisterRobot, "unregister_robot", robot_id="d1").error_code == 0
+    assert goal.result()[0] is ErrorCode.ROBOT_LOST
+    client.until(lambda: "d1" not in client.robots, "its leaving")
+    client.wait_for_robots("d1")
+    assert client.robots["d1"].session != session
+    assert client.goal("d1", "wait a little").result()[0] is ErrorCode.NONE
 
 
 def test_a_robot_interrupted_unregisters(start, planner, client: Client) -> None:

@@ -167,12 +167,25 @@ def listed(desk: Desk, session: int, alive: bool = True, instance: str = "p") ->
     desk.take(desk.executor.on_listed(instance, session, alive, desk.now))
 
 
-@pytest.mark.parametrize("shown", [(0, True), (1, False), (2, True)])
-def test_a_planner_that_has_ended_the_session_is_lost(desk: Desk, shown: tuple[int, bool]) -> None:
+@pytest.mark.parametrize("session", [0, 2])
+def test_a_session_that_the_planner_has_ended_ends_the_plan(desk: Desk, session: int) -> None:
     desk.send(0, "go(5);go(1);")
     listed(desk, 1)
     desk.run(1.0)
-    listed(desk, *shown)
+    listed(desk, session)
+    words = "the planner has ended the session"
+    assert desk.told()[-2:] == [f"ABORTED go(5): {words}", "IDLE: planner lost"]
+    assert desk.robot.log[1:] == ["0 start go(5)", "1 halt", "1 hold"]
+    assert desk.executor.needs_registration
+    listed(desk, session)
+    assert desk.told() == []
+
+
+def test_a_planner_that_does_not_hear_the_robot_is_lost(desk: Desk) -> None:
+    desk.send(0, "go(5);go(1);")
+    listed(desk, 1)
+    desk.run(1.0)
+    listed(desk, 1, alive=False)
     desk.run(9.0)  # its heartbeat goes on
     assert desk.told()[-2:] == ["ABORTED: planner lost", "IDLE: planner lost"]
     assert desk.robot.log[1:] == ["0 start go(5)", "5 hold"]
@@ -195,6 +208,13 @@ def test_a_list_from_before_or_of_another_planner_says_nothing(
     listed(desk, session, instance=instance)
     desk.run(9.0)
     assert not desk.executor.needs_registration
+
+
+def test_a_list_that_came_before_the_session_was_opened_counts(desk: Desk) -> None:
+    listed(desk, 2, instance="q")
+    desk.take(desk.executor.new_session(2, desk.now, "q"))
+    listed(desk, 0, instance="q")
+    assert desk.executor.needs_registration
 
 
 def test_a_new_session_is_listed_in_time(desk: Desk) -> None:
