@@ -14,8 +14,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 root := $(CURDIR)
 venv := $(root)/.venv
 run := $(root)/scripts/env.sh
-locks := $(filter-out requirements/indy.txt,$(wildcard requirements/*.txt))
-installed := timely_llm robot_adapters launch config models
+# Those of .venv; indy and model have environments of their own.
+locks := $(filter-out %/indy.txt %/model.txt,$(wildcard requirements/*.txt))
+installed := timely_llm robot_adapters launch config models/tiny_planner
 sources := package.xml CMakeLists.txt $(wildcard msg/*.msg srv/*.srv action/*.action scripts/*.in)
 
 # Of all tests, one worker runs those of a file, the slowest folders first: see test/conftest.py.
@@ -28,10 +29,11 @@ ros_done := .venv/ros-done
 setup_done := .venv/setup-done
 build_done := install/build-done
 indy_done := .venv-indy/indy-done
+model_done := .venv-model/model-done
 file_list := build/installed-files
 
-.PHONY: help setup build ready test indy test-indy sim-indy demo run bench soak results eval-planner \
-  lint mutants format lock clean FORCE
+.PHONY: help setup build ready test indy test-indy sim-indy demo run bench soak results \
+  eval-planner model lint mutants format lock clean FORCE
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s%s\n", $$1, $$2 }' Makefile
@@ -77,6 +79,9 @@ results: ready ## Measures the figures of docs/results again, and makes the page
 eval-planner: ready ## Scores the bundled model
 	@$(run) python tools/eval_planner.py $(ARGS)
 
+model: $(model_done) ## Fetches a language model, when asked: ARGS=qwen2.5-coder-1.5b-instruct, or all
+	@.venv-model/bin/python tools/fetch_model.py $(ARGS)
+
 mutants: ready ## Changes the pure code at random: do its tests notice? ARGS='--seed 7 --count 50'
 	@$(run) python tools/mutants.py $(ARGS)
 
@@ -110,6 +115,15 @@ $(indy_done): requirements/indy.txt
 	@touch .venv-indy/COLCON_IGNORE
 	@echo "Installing neuromeka and ROS 2 into .venv-indy"
 	@$(subst .venv,.venv-indy,$(pip_install)) -r requirements/indy.txt
+	@touch $@
+
+# What reads quantized weights, over the packages of .venv, which it sees.
+$(model_done): $(setup_done) requirements/model.txt
+	@test -x .venv-model/bin/pip || .venv/bin/python -m venv --clear .venv-model
+	@touch .venv-model/COLCON_IGNORE
+	@.venv/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))' \
+	  > $$(.venv-model/bin/python -c 'import sysconfig as s; print(s.get_path("purelib"))')/below.pth
+	@$(subst .venv,.venv-model,$(pip_install)) -r requirements/model.txt
 	@touch $@
 
 $(setup_done): $(ros_done) $(locks)

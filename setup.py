@@ -20,7 +20,7 @@ def requirements(name: str) -> list[str]:
 def shared() -> list[tuple[str, list[str]]]:
     """The files that `timely_llm.paths.share` finds, by the folder that they go to."""
     found: dict[str, list[str]] = {}
-    for folder in ("config", "models"):
+    for folder in ("config", "models/tiny_planner"):
         for path in sorted((FOLDER / folder).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 place = path.relative_to(FOLDER)

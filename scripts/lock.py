@@ -1,8 +1,9 @@
 """Resolves requirements/*.in into the lock files requirements/*.txt by uv: `make lock`.
 
 Each lock file holds the full closure of its .in file, one exact version per package, the same in
-every file but indy.txt. A version stays as it is locked while it fits; `--upgrade` and the other
-options of `uv pip compile` move it. Install them with `pip install --no-deps`: see LEFT_OUT.
+every file but indy.txt; model.txt holds what it adds to the others. A version stays as it is locked
+while it fits; `--upgrade` and the other options of `uv pip compile` move it. Install them with
+`pip install --no-deps`: see LEFT_OUT.
 """
 
 import os
@@ -63,22 +64,28 @@ def resolve(requirements: str, preferred: str, *options: str) -> str:
         return re.sub(r"\+.*", "", lock.read_text())
 
 
-def write(name: str, requirements: str, preferred: str, *options: str) -> str:
+def write(name: str, lines: str) -> None:
     header = f"# Locked from {name}.in by `make lock`; install with --no-deps.\n"
-    lines = resolve(requirements, preferred, *options)
     (FOLDER / f"{name}.txt").write_text(header + lines)
-    return lines
 
 
 def main(options: list[str]) -> None:
-    wanted = {name: (FOLDER / f"{name}.in").read_text() for name in LOCKS}
-    locked = "".join((FOLDER / f"{name}.txt").read_text() for name in LOCKS)
+    def read(name: str) -> str:
+        return (FOLDER / name).read_text()
+
+    wanted = {name: read(f"{name}.in") for name in LOCKS}
+    locked = "".join(read(f"{name}.txt") for name in LOCKS)
     together = resolve("".join(wanted.values()), locked, *options)
-    locks = {name: write(name, requirements, together) for name, requirements in wanted.items()}
+    locks = {name: resolve(requirements, together) for name, requirements in wanted.items()}
     # An environment of its own, whose pins fit no other: resolved alone, with the ROS of ros.txt.
     ros = "".join(re.findall(r"^ros-.*\n", locks["ros"], re.MULTILINE))
-    indy = (FOLDER / "indy.in").read_text() + ros
-    write("indy", indy, (FOLDER / "indy.txt").read_text(), *options)
+    locks["indy"] = resolve(read("indy.in") + ros, read("indy.txt"), *options)
+    # Laid over all but that one, in an environment that sees them: what they have not.
+    over = resolve(read("model.in") + together, read("model.txt"), *options)
+    there = together.splitlines()
+    locks["model"] = "".join(f"{line}\n" for line in over.splitlines() if line not in there)
+    for name, lines in locks.items():
+        write(name, lines)
 
 
 if __name__ == "__main__":
