@@ -10,12 +10,11 @@ from pathlib import Path
 
 from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.factory import build
-from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.segmenter import Detector, plan_detector
 from timely_llm.paths import share
 from timely_llm.prompts.template import PromptTemplate
-from timely_llm.protocols.engine import Engine, EngineRequest, Output
+from timely_llm.protocols.engine import Engine, Output
 
 MAX_TOKENS = 2048  # the planner's default
 _numbers = itertools.count(1)
@@ -28,8 +27,7 @@ class Bench:
         self.engine = engine
         self.skills = load_skill_set(share("config", "skills", f"{kind}.yaml"))
         self.prompts = PromptTemplate.resolve("", model)
-        self.system = self.prompts.system(self.skills)
-        self.grammar = plan_grammar(self.skills)
+        self.fixed = self.prompts.fixed(self.skills)
         self._prefix()
 
     def _prefix(self) -> None:
@@ -41,9 +39,7 @@ class Bench:
         """Hand a request to the engine; None: the fixed prompt alone. Returns its id."""
         number = next(_numbers)
         user = None if instruction is None else self.prompts.user(self.skills, scene, instruction)
-        request = EngineRequest(
-            f"r{number}", number, self.system, user, self.grammar, MAX_TOKENS, **fields
-        )
+        request = self.fixed.request(f"r{number}", number, user, MAX_TOKENS, **fields)
         self.engine.submit(request)
         return request.id
 

@@ -19,10 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from timely_llm.language.grammar import plan_grammar  # noqa: E402
 from timely_llm.language.parser import PlanError, parse  # noqa: E402
+from timely_llm.prompts.fixed import FixedPrompt  # noqa: E402
 from timely_llm.prompts.template import PromptTemplate  # noqa: E402
-from timely_llm.protocols.engine import EngineRequest  # noqa: E402
 from tools.planner import dataset  # noqa: E402
 from tools.planner.dataset import Example  # noqa: E402
 from tools.planner.draw import HELD_OUT_NOUNS, HELD_OUT_SHARE  # noqa: E402
@@ -49,18 +48,16 @@ def options() -> argparse.Namespace:
 def generate(engine, template: PromptTemplate, examples: list[Example]) -> list[str]:
     """The plan of each example, by one engine."""
     texts: dict[str, str] = defaultdict(str)
-    grammars: dict[int, str] = {}
+    shared: dict[int, FixedPrompt] = {}
     live: list[str] = []
     waiting = list(enumerate(examples))
     while waiting or live:
         while waiting and len(live) < engine.info.max_batch:
             number, example = waiting.pop(0)
             skills = example.skills
-            grammar = grammars.setdefault(id(skills), plan_grammar(skills))
+            fixed = shared.setdefault(id(skills), template.fixed(skills))
             user = template.user(skills, example.pair.scene, example.pair.instruction)
-            request = EngineRequest(
-                str(number), number, template.system(skills), user, grammar, MAX_TOKENS
-            )
+            request = fixed.request(str(number), number, user, MAX_TOKENS)
             engine.submit(request)
             live.append(request.id)
         for name, output in engine.step(live).outputs.items():

@@ -76,7 +76,7 @@ def test_its_limits_hold_on_both_sides():
 
 def test_its_prompt_lists_its_skills():
     skills = read_skill_set(ROVER_YAML)
-    prompt = PromptTemplate.default().system(skills)
+    prompt = PromptTemplate.default(names="short").system(skills)
     assert all(line in prompt for line in skills.listing().split("\n"))
 
 

@@ -6,8 +6,8 @@ from sim_parts import walker
 
 from robot_adapters.executor.executor import RobotExecutor
 from timely_llm.core import events as ev
-from timely_llm.core import registration
 from timely_llm.core.config import PlannerConfig
+from timely_llm.prompts import template
 from timely_llm.protocols.messages import NO_PLAN, ErrorCode
 
 
@@ -181,7 +181,7 @@ def test_a_skill_set_that_nobody_thought_of_costs_its_robot_alone(monkeypatch):
         raise RecursionError("a test")
 
     with monkeypatch.context() as broken:
-        broken.setattr(registration, "plan_grammar", fails)
+        broken.setattr(template, "plan_grammar", fails)
         ticket = run.ask(lambda ticket: ev.RegisterRobot(ticket, "r2", "walker", instance="r2"))
         run.run(2.1)
     words = "skill_set cannot be used: RecursionError: a test"

@@ -20,6 +20,7 @@ from timely_llm.core.state import Counts, PlannerState
 from timely_llm.engine.simulated import SimulatedEngine
 from timely_llm.estimation.step_time import StepLatency
 from timely_llm.policies import Decision
+from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.prompts.history import Attempt
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import EngineRequest, Output, StepResult
@@ -54,8 +55,7 @@ class Bench:
         self.robot: Robot = self.state.fleet.add(
             robot_id="r1",
             skills=kind,
-            grammar="",
-            system="walker",
+            fixed=FixedPrompt("walker"),
             prefix="pin",
             namespace="/r1",
             instance="a",

@@ -179,7 +179,7 @@ def test_one_file_gives_listing_segments_grammar_and_checks():
         "dv(distance: float -2.5..12.3 m): drive, drive forward, backward if negative"
     )
     assert listing[2] == (
-        "sp(tag: str, up to 20 characters) -> bool: spray, spray a plant by its tag"
+        "sp(tag: str, like [A-C][0-9]{1,2}(x|yy)?) -> bool: spray, spray a plant by its tag"
     )
     assert len(listing) == len(ROVER.skills)
     assert plan_detector(ROVER).feed("bt();dv(1);spray('A1')") == ["bt();dv(1)", ";spray('A1')"]

@@ -6,7 +6,7 @@ import pytest
 from prompt_kinds import BLIND, CRAWLER
 
 from timely_llm.language.loader import load_skill_set
-from timely_llm.language.parser import Parser
+from timely_llm.language.parser import Parser, parse
 from timely_llm.paths import share
 from timely_llm.prompts.examples import examples
 from timely_llm.prompts.template import PromptTemplate
@@ -23,11 +23,21 @@ def test_every_example_is_a_plan_that_the_robot_accepts(skills):
         checker = Parser(skills)
         checker.feed(example.plan)
         checker.finish()
-        assert example.plan in PromptTemplate.default().system(skills)
+
+
+def test_examples_are_turns_in_the_names_that_the_prompt_has():
+    words = PromptTemplate.default().fixed(TELLO).examples
+    short = PromptTemplate.default(names="short").fixed(TELLO).examples
+    assert len(words) == len(short) == len(TELLO.examples)
+    assert words[0] == ("Scene: []\nInstruction: Fly forward 2 m.\nPlan:", "move_forward(200)")
+    assert short[0] == (words[0][0], "mf(200)")
+    for _, plan in words:
+        parse(plan, TELLO)
 
 
 def test_examples_use_what_the_skill_set_offers():
-    assert [example.plan for example in examples(TELLO)] == [
+    bare = dataclasses.replace(TELLO, examples=())
+    assert [example.plan for example in examples(bare)] == [
         "mf(100);tc(90)",
         "?s('apple')==True{g('apple');->True}->False",
         "?iv('apple'){l('Yes');->True}l('No');->False",
@@ -36,4 +46,4 @@ def test_examples_use_what_the_skill_set_offers():
     ]
     assert [example.plan for example in examples(CRAWLER)] == ["go(7)", "->False"]
     tiny = dataclasses.replace(TELLO.bounds, max_nesting=0)
-    assert len(examples(dataclasses.replace(TELLO, bounds=tiny))) == 2
+    assert len(examples(dataclasses.replace(bare, bounds=tiny))) == 2

@@ -50,7 +50,7 @@ def test_nothing_done_is_told_as_none():
 def test_the_default_tells_of_every_plan_with_the_values_that_were_returned():
     asked = PromptTemplate.default().replan(TELLO, "", "[A] Find the cat", [FIRST, SECOND])
     assert asked == (
-        "\nScene: []\n"
+        "Scene: []\n"
         "Instruction: [A] Find the cat\n"
         "Plan 1, which failed: mf(100);?s('cat')==True{mf(50)};\n"
         "Execution history: mf(100); s('cat') -> True; then mf(50) failed\n"

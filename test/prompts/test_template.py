@@ -4,6 +4,7 @@ import pytest
 from prompt_kinds import BLIND, CRAWLER
 
 from timely_llm.language.loader import load_skill_set
+from timely_llm.language.naming import in_words
 from timely_llm.paths import share
 from timely_llm.prompts.template import PromptTemplate, TemplateError
 
@@ -146,9 +147,9 @@ def test_resolution_parameter_then_model_then_default(tmp_path, monkeypatch):
 @pytest.mark.parametrize("skills", [TELLO, INDY7, CRAWLER, BLIND], ids=lambda skills: skills.kind)
 def test_the_default_names_every_skill_and_its_limits(skills):
     system = PromptTemplate.default().system(skills)
-    for skill in skills.skills:
+    for skill in in_words(skills).skills:
         assert skill.signature in system
         assert skill.description in system
     assert skills.description in system
     user = PromptTemplate.default().user(skills, "[cat x:0.5]", "find the cat")
-    assert user == "\nScene: [cat x:0.5]\nInstruction: find the cat\nPlan:"
+    assert user == "Scene: [cat x:0.5]\nInstruction: find the cat\nPlan:"

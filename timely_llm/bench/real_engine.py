@@ -16,10 +16,9 @@ from timely_llm.bench.real_time import Check, settle
 from timely_llm.core.config import PlannerConfig
 from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.factory import build
-from timely_llm.language.grammar import plan_grammar
 from timely_llm.policies import Policy
 from timely_llm.prompts.template import PromptTemplate
-from timely_llm.protocols.engine import Engine, EngineRequest
+from timely_llm.protocols.engine import Engine
 from timely_llm.simulation.trace import Task
 from timely_llm.simulation.workloads.tasks import published, skill_sets
 
@@ -106,12 +105,11 @@ class RealEngine:
     def write(self, engine: Engine, task: Task) -> Written:
         """The plan of one task, generated alone."""
         skills = skill_sets()[task.kind]
-        system, grammar = self.prompts.system(skills), plan_grammar(skills)
         user = self.prompts.user(skills, task.scene, task.instruction)
-        fixed = engine.submit(EngineRequest("fixed", 0, system, None, grammar))
+        shared, limit = self.prompts.fixed(skills), PlannerConfig().max_tokens
+        fixed = engine.submit(shared.request("fixed", 0, None, limit))
         engine.abort("fixed")
-        limit = PlannerConfig().max_tokens
-        prompt = engine.submit(EngineRequest("alone", 0, system, user, grammar, limit))
+        prompt = engine.submit(shared.request("alone", 0, user, limit))
         texts: list[str] = []
         steps: list[float] = []
         units: list[float] = []

@@ -18,8 +18,8 @@ from timely_llm.core import events as ev
 from timely_llm.core.planner import Planner, Turn
 from timely_llm.core.robots import Fleet
 from timely_llm.estimation.plan_length import Predictor
-from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import Engine, EngineInfo, EngineRequest, StepResult
 from timely_llm.protocols.messages import Segment
@@ -84,7 +84,7 @@ class MeasuredDriver:
         self.spent = 0.0  # s, that the planner and its engine worked in all
         self._engine, self._kinds, self._check, self._scale = engine, kinds, check, scale
         self._unpaid = 0.0  # s of that which the replay's clock does not count yet
-        self._prompts: dict[str, tuple[str, str]] = {}  # fixed prompt and grammar of each kind
+        self._prompts: dict[str, FixedPrompt] = {}  # of each kind
         self.planner = Planner(
             policies.get(setting.policy),
             engine,
@@ -96,17 +96,16 @@ class MeasuredDriver:
         )
         state = self.planner.state
         for kind, skills in kinds.items():
-            system, grammar = prompts.system(skills), plan_grammar(skills)
-            self._prompts[kind] = system, grammar
-            number = state.number()
-            state.prefixes.add(EngineRequest(prefix_of(kind), number, system, None, grammar))
+            fixed = self._prompts[kind] = prompts.fixed(skills)
+            most = state.config.max_tokens
+            state.prefixes.add(fixed.request(prefix_of(kind), state.number(), None, most))
         while state.prefixes.missing:
             self.planner.run_once(0.0)
         self.planner.steps, self.planner.busy = 0, 0.0
         engine.computing, engine.submitting, engine.submitted = 0.0, 0.0, 0
 
     def register(self, robot_id: str, task: Task) -> int:
-        return register(self.planner, robot_id, self._kinds[task.kind], *self._prompts[task.kind])
+        return register(self.planner, robot_id, self._kinds[task.kind], self._prompts[task.kind])
 
     def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
         begun = time.perf_counter()

@@ -10,7 +10,7 @@ from timely_llm.core.robots import Refused, Robot
 from timely_llm.core.state import PlannerState
 from timely_llm.policies import Decision
 from timely_llm.prompts.template import TemplateError
-from timely_llm.protocols.engine import EngineRequest, Output
+from timely_llm.protocols.engine import Output
 from timely_llm.protocols.messages import LONGEST_TIME, ErrorCode
 
 MAX_QUESTION = 200  # characters
@@ -54,8 +54,8 @@ class Probes:
             robot = self._check(event)
             number = state.number()
             user = state.prompts.probe(robot.skills, event.scene, event.question)
-            request = EngineRequest(
-                f"probe-{number}", number, robot.system, user, GRAMMAR, MAX_TOKENS
+            request = robot.fixed.request(
+                f"probe-{number}", number, user, MAX_TOKENS, grammar=GRAMMAR
             )
             tokens = state.engine.submit(request)
         except Refused as refusal:

@@ -7,10 +7,10 @@ import hashlib
 from timely_llm.core import events as ev
 from timely_llm.core.robots import Refused, Robot
 from timely_llm.core.state import PlannerState
-from timely_llm.language.grammar import plan_grammar
 from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.prompts.template import TemplateError
-from timely_llm.protocols.engine import EngineDead, EngineError, EngineRequest
+from timely_llm.protocols.engine import EngineDead, EngineError
 from timely_llm.protocols.messages import ErrorCode
 
 
@@ -28,9 +28,8 @@ class Registration:
                 raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
             skills = state.fleet.skills_of(event.kind, event.skill_set, event.robot_id)
             old = state.fleet.may_register(event.robot_id, event.instance)
-            system = self._fixed_prompt(skills)
-            grammar = plan_grammar(skills)
-            prefix = self._keep_prefix(skills, system, grammar)
+            fixed = self._fixed_prompt(skills)
+            prefix = self._keep_prefix(skills, fixed)
         except Refused as refusal:
             state.out.append(ev.Registered(event.ticket, 0, refusal.code, refusal.error))
             return
@@ -44,8 +43,7 @@ class Registration:
         robot = state.fleet.add(
             robot_id=event.robot_id,
             skills=skills,
-            grammar=grammar,
-            system=system,
+            fixed=fixed,
             prefix=prefix,
             namespace=event.robot_namespace or f"/{event.robot_id}",
             instance=event.instance,
@@ -89,9 +87,9 @@ class Registration:
                 old.current = None  # the queue waits for the new session
                 self._state.end_stopped(request, ErrorCode.ROBOT_RESTARTED, words, now)
 
-    def _fixed_prompt(self, skills: SkillSet) -> str:
+    def _fixed_prompt(self, skills: SkillSet) -> FixedPrompt:
         try:
-            return self._state.prompts.system(skills)
+            return self._state.prompts.fixed(skills)
         except TemplateError as error:
             raise Refused(ErrorCode.INVALID_SKILL_SET, str(error)) from error
 
@@ -100,15 +98,16 @@ class Registration:
         if all(other.prefix != robot.prefix for other in self._state.fleet):
             self._state.prefixes.drop(robot.prefix)
 
-    def _keep_prefix(self, skills: SkillSet, system: str, grammar: str) -> str:
+    def _keep_prefix(self, skills: SkillSet, fixed: FixedPrompt) -> str:
         """Have the fixed prompt computed and kept; robots of one kind share it. Its key."""
         state = self._state
-        key = "pin-" + hashlib.sha256(system.encode()).hexdigest()[:16]
+        text = repr((fixed.system, fixed.examples))
+        key = "pin-" + hashlib.sha256(text.encode()).hexdigest()[:16]
         if key in state.prefixes:
             return key
         most = state.config.max_tokens
         try:
-            state.prefixes.add(EngineRequest(key, state.number(), system, None, grammar, most))
+            state.prefixes.add(fixed.request(key, state.number(), None, most))
         except EngineDead as error:
             raise Refused(ErrorCode.ENGINE_FAILED, str(error)) from error
         except EngineError as error:

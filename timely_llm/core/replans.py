@@ -43,14 +43,16 @@ def done(report: Execution, skills: SkillSet) -> Done:
 
 def as_written(call: SkillCall, skills: SkillSet) -> str:
     """The call as a plan writes it, with the values that were used."""
-    values = list(call.evaluated or call.arguments)
-    if call.evaluated and call.name in skills:
-        kinds = [argument.type for argument in skills[call.name].arguments]
+    values, name = list(call.evaluated or call.arguments), call.name
+    if name in skills:
+        name = skills[name].name
+    if call.evaluated and name in skills:
+        kinds = [argument.type for argument in skills[name].arguments]
         values = [
             f"'{value}'" if kind == "str" else value
             for value, kind in zip(values, kinds, strict=False)
         ]
-    return f"{call.name}({','.join(values)})"
+    return f"{name}({','.join(values)})"
 
 
 def attempt_of(request: Request, skills: SkillSet, report: Execution) -> Attempt:

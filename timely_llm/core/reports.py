@@ -121,7 +121,7 @@ class Reports:
 
     def _succeeded(self, robot: Robot, request: Request, report: Execution, now: float) -> None:
         request.executed(report.elapsed)
-        request.remember(done(report, robot.skills))
+        request.remember(done(report, self._state.prompts.named(robot.skills)))
         self._learn(robot, report)
         request.horizon.reported(report, now)
 
@@ -182,7 +182,7 @@ class Reports:
             return
         asked = report.state is ExecutionState.REPLAN_REQUESTED
         if self._state.active and may_replan(robot, request, asked):
-            attempt = attempt_of(request, robot.skills, report)
+            attempt = attempt_of(request, self._state.prompts.named(robot.skills), report)
             self._state.replan(request, attempt, ErrorCode.SKILL_FAILED, error, now)
             return
         error = _after_replans(request, error)

@@ -12,6 +12,7 @@ from timely_llm.estimation.learned_times import RobotTimes, Times
 from timely_llm.estimation.segment_length import SegmentLength
 from timely_llm.language.loader import read_skill_set
 from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.protocols.messages import ErrorCode, Execution, ExecutionState, RobotInfo
 from timely_llm.validation.names import hint
 from timely_llm.validation.reader import FileError
@@ -38,8 +39,7 @@ class Robot:
 
     robot_id: str
     skills: SkillSet
-    grammar: str
-    system: str  # the fixed prompt
+    fixed: FixedPrompt
     prefix: str  # id of the request that keeps it computed
     namespace: str
     session: int

@@ -28,7 +28,6 @@ from timely_llm.protocols.engine import (
     Engine,
     EngineDead,
     EngineError,
-    EngineRequest,
     PromptTooLong,
     StepResult,
 )
@@ -279,13 +278,11 @@ class PlannerState:
         return ErrorCode.NONE, ""
 
     def _submit_prompt(self, request: Request, robot: Robot) -> None:
-        asked = EngineRequest(
-            id=request.plan_id,
-            number=request.number,
-            system=robot.system,
-            user=self._user_prompt(request, robot),
-            grammar=robot.grammar,
-            max_tokens=self.config.max_tokens,
+        asked = robot.fixed.request(
+            request.plan_id,
+            request.number,
+            self._user_prompt(request, robot),
+            self.config.max_tokens,
             priority=urgency_of(request.goal),
         )
         request.prompt_tokens = self.engine.submit(asked)

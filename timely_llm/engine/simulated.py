@@ -151,7 +151,7 @@ class SimulatedEngine:
     def submit(self, request: EngineRequest) -> int:
         if request.id in self._live:
             raise DuplicateRequest(f"request '{request.id}' is live already")
-        system, prefix = self._cache.prefix(request.system, self._count)
+        system, prefix = self._cache.prefix(request.fixed, self._count)
         prompt = system if request.user is None else system + self._own(request)
         self.info.blocks_needed(request, prompt)
         script = () if request.user is None else self._script(request)

@@ -122,7 +122,7 @@ class VllmEngine:
         self._check_alive()
         if request.id in self._ids:
             raise DuplicateRequest(f"request '{request.id}' is live already")
-        tokens = self._encoder.tokens(request.system, request.user)
+        tokens = self._encoder.tokens(request.system, request.user, request.examples)
         shared = len(tokens) // self.info.block_size  # at best with a pin
         pinned = max(0, sum(self._pin_blocks.values()) - shared)
         blocks = self.info.blocks_needed(request, len(tokens), pinned)

@@ -5,18 +5,20 @@ The classes here are what the file says; ``skills.py`` has what a skill set is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 from timely_llm.language.definitions import UNTIMED, DefinitionError, define
+from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.patterns import Pattern, PatternError
 from timely_llm.language.skills import (
     Argument,
     Bounds,
     Duration,
+    Example,
     Skill,
     SkillSet,
     polynomial,
@@ -38,6 +40,7 @@ from timely_llm.validation.reader import (
 MAX_TEXT = 65_536  # characters of a skill set
 MAX_SKILLS = 64
 MAX_ARGUMENTS = 6
+MAX_EXAMPLES = 32
 _DAY = 86_400.0  # s
 
 
@@ -143,11 +146,19 @@ class _Skill(Entry):
 
 
 @dataclass(frozen=True, slots=True)
+class _Example(Entry):
+    instruction: Annotated[str, text(400), AfterValidator(_one_line)]
+    plan: Annotated[str, text(MAX_TEXT), AfterValidator(_one_line)]
+    scene: _Line = "[]"
+
+
+@dataclass(frozen=True, slots=True)
 class _File(Entry):
     kind: _Name
     skills: Annotated[tuple[_Skill, ...], items(1, MAX_SKILLS)]
     description: _Line = ""
     bounds: Bounds = Bounds()
+    examples: Annotated[tuple[_Example, ...], items(0, MAX_EXAMPLES)] = ()
 
 
 # ---- what it means -----------------------------------------------------------------------------
@@ -161,7 +172,13 @@ def _skill_set(file: _File, content: str) -> SkillSet:
     except DefinitionError as error:
         index = [skill.name for skill in skills].index(error.skill)
         raise Fault(error.reason, "skills", index, "definition") from None
-    return result
+    for i, example in enumerate(file.examples):
+        try:
+            parse(example.plan, result)
+        except PlanError as error:
+            raise Fault(str(error), "examples", i, "plan") from None
+    examples = tuple(Example(e.instruction, e.plan, e.scene) for e in file.examples)
+    return replace(result, examples=examples)
 
 
 def _check_names(skills: tuple[_Skill, ...]) -> None:

@@ -182,7 +182,8 @@ class Skill:
 
 def _argument_text(argument: Argument) -> str:
     if argument.type == "str":
-        return f"{argument.name}: str, up to {argument.maximum:g} characters"
+        limits = f"like {argument.pattern}" if argument.pattern else ""
+        return f"{argument.name}: str, {limits or f'up to {argument.maximum:g} characters'}"
     limits = f"{value_text(argument.minimum)}..{value_text(argument.maximum)}"
     return f"{argument.name}: {argument.type} {limits} {argument.unit}".rstrip()
 
@@ -241,6 +242,15 @@ class Reading:
         return len(text.split()) * 60 / self.words_per_minute if self.words_per_minute else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An instruction and the plan for it, as prompts show them."""
+
+    instruction: str
+    plan: str
+    scene: str = "[]"
+
+
 @dataclass(frozen=True)
 class SkillSet:
     """The skills of a robot kind, as one YAML text describes them.
@@ -255,6 +265,7 @@ class SkillSet:
     bounds: Bounds = Bounds()
     text: str = field(default="", repr=False)
     reading: Reading | None = None
+    examples: tuple[Example, ...] = ()
     _index: Mapping[str, Skill] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:

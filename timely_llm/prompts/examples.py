@@ -7,10 +7,9 @@ robot would accept: within the limits of its skills and the bounds of its skill 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
-from timely_llm.language.skills import Argument, Skill, SkillSet, value_text
+from timely_llm.language.skills import Argument, Example, Skill, SkillSet, value_text
 
 _THING = "apple"
 _ROUND_NUMBERS = (100.0, 90.0, 45.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5)
@@ -18,17 +17,12 @@ _USUAL = {"deg": 90.0, "s": 2.0}
 _REFUSAL = "I cannot do that"
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """An instruction and the plan for it."""
-
-    instruction: str
-    plan: str
-
-
 @lru_cache(maxsize=64)
 def examples(skills: SkillSet) -> tuple[Example, ...]:
-    """One example for each form of plan that the skills and bounds allow."""
+    """The skill set's own examples; where it has none, one for each form of plan that the skills
+    and bounds allow."""
+    if skills.examples:
+        return skills.examples
     makers: tuple[Callable[[SkillSet], Example | None], ...] = (
         _steps,
         _condition,

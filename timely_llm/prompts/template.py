@@ -1,8 +1,10 @@
 """Prompts out of jinja2 templates. Pure: a skill set and two texts in, prompt texts out.
 
-A template has two blocks. ``system`` sees ``skills`` (a ``SkillSet``) and ``examples`` (made of the
-skills, see ``examples.py``): it is the same for all goals of a robot kind, so that it is computed
-once. ``user`` also sees ``scene`` and ``instruction``. A block ``probe`` may follow, for questions
+A template has two blocks. ``system`` sees ``skills`` (a ``SkillSet``) and ``examples`` (of the
+skill set, or made of its skills, see ``examples.py``): it is the same for all goals of a robot
+kind, so that it is computed once. ``user`` also sees ``scene`` and ``instruction``. With a block
+``example``, which sees these as well, the examples are turns of a chat, between both: each is what
+the block makes of it, and its plan as the answer. A block ``probe`` may follow, for questions
 from inside a running plan; there, ``instruction`` is the question. A block ``replan`` may follow
 too, for a goal whose plan has failed: it also sees ``attempts``, the plans so far (``Attempt`` in
 ``history.py``). What stands outside of the blocks is no part of a prompt; macros may stand there.
@@ -19,10 +21,14 @@ import jinja2
 from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
 
+from timely_llm.language.grammar import plan_grammar
+from timely_llm.language.naming import in_words
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import share
 from timely_llm.prompts.examples import examples
+from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.prompts.history import Attempt
+from timely_llm.protocols.engine import Turn
 from timely_llm.validation.names import did_you_mean
 from timely_llm.validation.reader import FileError, file_text
 
@@ -31,7 +37,8 @@ FILE_NAME = "prompt.jinja2"
 
 _VARIABLES = ("skills", "examples", "scene", "instruction", "attempts")
 _BLOCKS = ("system", "user")
-_OPTIONAL = ("probe", "replan")
+_OPTIONAL = ("example", "probe", "replan")
+SHORT, WORDS, AUTO = PLAN_NAMES = ("short", "words", "auto")
 
 
 def failure_words(attempt: Attempt) -> str:
@@ -77,11 +84,14 @@ def _environment() -> jinja2.Environment:
 
 
 class PromptTemplate:
-    """A checked template: blocks and variables are known to be right before the first goal."""
+    """A checked template: blocks and variables are known to be right before the first goal.
 
-    def __init__(self, text: str, source: str = "<template>") -> None:
-        self.text = text
-        self.source = source
+    ``names`` are those that skills have in prompts and in the plans that answer them: ``short``
+    (``mf(100)``) or ``words`` (``move_forward(100)``).
+    """
+
+    def __init__(self, text: str, source: str = "<template>", names: str = SHORT) -> None:
+        self.text, self.source, self.names = text, source, names
         environment = _environment()
         try:
             self._check(environment.parse(text), set(environment.globals))
@@ -95,10 +105,10 @@ class PromptTemplate:
         self._template = jinja2.Template.from_code(environment, code, dict(environment.globals))
 
     @classmethod
-    def from_file(cls, path: str | Path) -> PromptTemplate:
+    def from_file(cls, path: str | Path, names: str = SHORT) -> PromptTemplate:
         """Read a template; ``TemplateError`` where that fails."""
         try:
-            return cls(file_text(path), str(path))
+            return cls(file_text(path), str(path), names)
         except OSError as error:
             reason = (error.strerror or "cannot be read").lower()
             raise TemplateError(str(path), None, reason) from None
@@ -106,22 +116,44 @@ class PromptTemplate:
             raise TemplateError(str(path), error.line, error.reason) from None
 
     @classmethod
-    def default(cls) -> PromptTemplate:
+    def default(cls, names: str = WORDS) -> PromptTemplate:
         """The template for any model that follows instructions: guidance, skills, examples."""
-        return cls.from_file(share("config", "prompts", "default.jinja2"))
+        return cls.from_file(share("config", "prompts", "default.jinja2"), names)
 
     @classmethod
-    def resolve(cls, parameter: str, model_dir: str) -> PromptTemplate:
+    def resolve(cls, parameter: str, model_dir: str, names: str = AUTO) -> PromptTemplate:
         """The template in the file ``parameter``; if that is empty, the model's own; else the
         default. ``model_dir`` may also be the name of a model, which then has no template.
+
+        ``names``, where they are ``auto``: ``short`` for a model that brings a template, which was
+        trained on it; ``words`` for any other.
         """
-        if parameter:
-            return cls.from_file(Path(parameter).expanduser())
         own = Path(model_dir, FILE_NAME)
-        return cls.from_file(own) if model_dir and own.is_file() else cls.default()
+        trained = bool(model_dir) and own.is_file()
+        if names == AUTO:
+            names = SHORT if trained else WORDS
+        if parameter:
+            return cls.from_file(Path(parameter).expanduser(), names)
+        return cls.from_file(own, names) if trained else cls.default(names)
+
+    def named(self, skills: SkillSet) -> SkillSet:
+        """The skills by the names that prompts and their answers have."""
+        return in_words(skills) if self.names == WORDS else skills
+
+    def fixed(self, skills: SkillSet) -> FixedPrompt:
+        """What all requests for robots with ``skills`` share."""
+        return FixedPrompt(
+            self.system(skills), tuple(self._turns(skills)), plan_grammar(self.named(skills))
+        )
+
+    def _turns(self, skills: SkillSet) -> Iterator[Turn]:
+        if "example" in self._template.blocks:
+            for each in examples(self.named(skills)):
+                texts = {"scene": each.scene, "instruction": each.instruction}
+                yield self._render("example", skills, texts), each.plan
 
     def system(self, skills: SkillSet) -> str:
-        """The fixed part of every prompt for a robot with ``skills``."""
+        """The text that every prompt for a robot with ``skills`` begins with."""
         return self._render("system", skills, {})
 
     def user(self, skills: SkillSet, scene: str, instruction: str) -> str:
@@ -149,7 +181,8 @@ class PromptTemplate:
 
     def _render(self, block: str, skills: SkillSet, texts: Mapping[str, object]) -> str:
         """Run the template with only ``block`` rendered: its macros and variables are there."""
-        own = {"skills": skills, "examples": examples(skills)}
+        named = self.named(skills)
+        own = {"skills": named, "examples": examples(named)}
         context = self._template.new_context(own | dict(texts))
         wanted = context.blocks[block][0]
         pieces: list[str] = []

@@ -86,13 +86,18 @@ class EngineInfo:
         return blocks
 
 
+Turn = tuple[str, str]
+"""An example in a prompt: what a user asked, and what the model should answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
     """One generation to come.
 
-    ``system`` is the fixed part of the prompt, ``user`` the goal's own words. With ``user`` None
-    the request is a *pin*: it computes the fixed part, then keeps its KV blocks until aborted, so
-    that every request with the same ``system`` pays only for its own words. ``grammar`` (EBNF) or
+    ``system`` and the ``examples`` after it are the fixed part of the prompt, ``user`` the goal's
+    own words. With ``user`` None the request is a *pin*: it computes the fixed part, then keeps its
+    KV blocks until aborted, so that every request with the same fixed part pays only for its own
+    words. ``grammar`` (EBNF) or
     None bounds the output, ``max_tokens`` its length. ``number`` is unique and rises with arrival.
     ``priority`` (lower first) counts only with a native priority scheduler; ``seed`` makes
     sampling repeatable where the temperature is not 0.
@@ -106,6 +111,12 @@ class EngineRequest:
     max_tokens: int = 512
     priority: int = 0
     seed: int | None = None
+    examples: tuple[Turn, ...] = ()
+
+    @property
+    def fixed(self) -> str:
+        """The text of the fixed part."""
+        return "".join((self.system, *(text for turn in self.examples for text in turn)))
 
 
 @dataclass(frozen=True, slots=True)

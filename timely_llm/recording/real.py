@@ -18,7 +18,7 @@ from timely_llm.engine.factory import build
 from timely_llm.estimation.presets import PACES
 from timely_llm.language.parser import PlanError, parse
 from timely_llm.language.skills import SkillSet
-from timely_llm.prompts.template import PromptTemplate
+from timely_llm.prompts.template import AUTO, PromptTemplate
 from timely_llm.protocols.messages import ExecutionState
 from timely_llm.recording.goals import Goal
 from timely_llm.recording.recorded_trace import RecordedTrace
@@ -50,7 +50,7 @@ def run_real(
         )
     )
     try:
-        prompts = PromptTemplate.resolve("", model)
+        prompts = PromptTemplate.resolve("", model, str(parameters.get("plan_names") or AUTO))
         trace = with_calls(recorded)
         kinds = {a.task.kind: recorded.skills[a.task.kind] for a in trace.arrivals}
         driver = MeasuredDriver(kinds, setting, Stretched(engine), prompts, check)

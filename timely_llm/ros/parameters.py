@@ -24,6 +24,9 @@ PARAMETERS: dict[str, Parameter] = {
     "engine": Parameter("vllm", "vllm, or simulated (scripted plans; for tests)"),
     "model": Parameter("", "path or name that vLLM loads; empty: the bundled planner"),
     "prompt_template": Parameter("", "jinja2 file; empty: the model's own, else the default"),
+    "plan_names": Parameter(
+        "auto", "names of skills in plans: short, words, or auto: short if the model has a prompt"
+    ),
     "chat_template": Parameter("", "jinja2 chat template file; empty: the tokenizer's, if any"),
     "engine_args": Parameter("", "JSON object of further vLLM engine arguments"),
     "sampling": Parameter("", "JSON object of vLLM sampling parameters"),

@@ -22,7 +22,7 @@ from timely_llm.estimation.presets import PACES
 from timely_llm.language.loader import load_skill_set
 from timely_llm.language.skills import SkillSet
 from timely_llm.paths import data, share
-from timely_llm.prompts.template import PromptTemplate
+from timely_llm.prompts.template import PLAN_NAMES, PromptTemplate
 from timely_llm.protocols.engine import EngineRequest
 from timely_llm.ros.declare import ParameterError
 from timely_llm.ros.parameters import existing_file, json_object, planner_config
@@ -43,11 +43,20 @@ def make_planner(values: dict[str, Any]) -> Planner:
     config = planner_config(values)
     pace = pace_of(values)
     model = model_of(values)
-    prompts = PromptTemplate.resolve(values["prompt_template"], model)
+    prompts = PromptTemplate.resolve(values["prompt_template"], model, _plan_names(values))
     times = Times() if values["learn_times"] else None
     fleet = Fleet(skill_sets(values), session_ids(), times)
     engine = build(_engine_config(values, model, policy, pace))
     return Planner(policy, engine, prompts, fleet, config, PACES.get(pace))
+
+
+def _plan_names(values: dict[str, Any]) -> str:
+    names = str(values["plan_names"])
+    if names not in PLAN_NAMES:
+        raise ParameterError(
+            f"parameter 'plan_names': {names!r} is unknown ({', '.join(PLAN_NAMES)})"
+        )
+    return names
 
 
 def session_ids() -> Callable[[], int]:

@@ -25,6 +25,7 @@ from timely_llm.estimation.plan_length import Predictor
 from timely_llm.estimation.step_time import Latency, StepTimes
 from timely_llm.language.segmenter import Segmenter
 from timely_llm.language.skills import SkillSet
+from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import EngineRequest
 from timely_llm.protocols.messages import (
@@ -375,7 +376,7 @@ class SimulatedDriver:
         return found
 
     def register(self, robot_id: str, task: Task) -> int:
-        return register(self.planner, robot_id, self._kinds[task.kind], task.kind, "")
+        return register(self.planner, robot_id, self._kinds[task.kind], FixedPrompt(task.kind))
 
     def handle(self, event: ev.Event, now: float) -> list[ev.Command]:
         if isinstance(event, ev.GoalArrived):
@@ -463,13 +464,12 @@ def endless_patience(setting: Setting) -> PlannerConfig:
     )
 
 
-def register(planner: Planner, robot_id: str, kind: SkillSet, system: str, grammar: str) -> int:
+def register(planner: Planner, robot_id: str, kind: SkillSet, fixed: FixedPrompt) -> int:
     """Make a robot known to the planner, as one that has reported already; its session."""
     robot = planner.state.fleet.add(
         robot_id=robot_id,
         skills=kind,
-        grammar=grammar,
-        system=system,
+        fixed=fixed,
         prefix=prefix_of(kind.kind),
         namespace="",
         instance="",
