@@ -118,6 +118,8 @@ def test_unregistering_ends_the_robot_s_goals_and_frees_the_id():
     queued = run.goal("r1", "short", at=1.1)
     ticket = run.ask(lambda t: ev.UnregisterRobot(t, "r1", session=1), at=2.0)
     refused = run.goal("r1", "short", at=3.0)
+    run.run(2.01)
+    assert robots(run) == ["r2"]
     run.finish()
     assert run.answers[ticket] == ev.Answered(ticket, robots=("r1",))
     for ended in (plan, queued):
@@ -125,7 +127,7 @@ def test_unregistering_ends_the_robot_s_goals_and_frees_the_id():
         assert run.result(ended).error_msg == "robot 'r1' was unregistered"
     assert run.commands("r1")[-1] == "2.000 CANCEL"
     assert run.result(refused).error_code is ErrorCode.UNKNOWN_ROBOT
-    assert robots(run) == ["r2"]
+    assert robots(run) == ["r1", "r2"]  # its node lives, hears of it and registers again
     assert len(run.motions("r1")) == 1
 
 

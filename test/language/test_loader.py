@@ -314,7 +314,7 @@ def test_no_text_breaks_the_reader(data):
     except FileError as error:
         assert 1 <= error.line <= len(lines) + 1
     else:
-        assert plan_grammar(skills).startswith("sign ::= ")
+        assert plan_grammar(skills).startswith("root ::= plan")
 
 
 def test_files_of_any_machine_are_read_alike():

@@ -148,6 +148,7 @@ def test_a_planner_leaves_no_result_behind(start, client: Client) -> None:
     start("robot", robot_id="d1", **ROBOT)
     client.wait_for_robots("d1")
     goal = client.goal("d1", "wait long", fetch=False)
+    client.until(lambda: client.events, "an event, so that the last one is heard, too")
     planner.signal()
     client.until(lambda: any(e.type is PlanEventType.ENDED for e in client.events), "its end")
     late = client.goal("d1", "wait long")

@@ -56,9 +56,14 @@ class Detector:
             self._parts.append(text[start:])
         return segments
 
+    @property
+    def rest(self) -> str:
+        """What has come of the segment being written."""
+        return "".join(self._parts)
+
     def finish(self) -> str:
         """The text is over: returns the rest, possibly empty."""
-        rest, self._rule = "".join(self._parts), None
+        rest, self._rule = self.rest, None
         self._parts.clear()
         return rest
 
@@ -232,19 +237,27 @@ class Segmenter(Protocol):
 
 
 class PlanSegmenter:
-    """A plan for a robot with ``skills``: every segment ends after a timed call."""
+    """A plan for a robot with ``skills``: every segment ends after a timed call. What is written
+    after the last one is read along, so that a plan that cannot be sound goes on for no token."""
 
     def __init__(self, skills: SkillSet) -> None:
         self._skills = skills
         self._detector = plan_detector(skills)
         self._checker = Parser(skills)
+        self._read = 0  # characters of the segment being written that were checked
+        self._calls: list[Call] = []  # of them
 
     def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
         for piece, ends in self._detector.pieces(text, last):
-            calls = self._checker.feed(piece)
+            calls = self._calls + self._checker.feed(piece[self._read :])
+            self._read, self._calls = 0, []
             if ends:
                 calls += self._checker.finish()
             yield CheckedSegment(piece, tuple(map(self._skill_call, calls)), ends)
+        if not last:
+            rest = self._detector.rest
+            self._calls += self._checker.feed(rest[self._read :])
+            self._read = len(rest)
 
     def _skill_call(self, call: Call) -> SkillCall:
         expected = self._skills[call.name].expected_duration(call.values)
