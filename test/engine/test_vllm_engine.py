@@ -282,6 +282,19 @@ def test_random_weights_keep_to_the_robots_grammar(engine, kind):
         assert matcher.is_completed() or seen.ends[name] == "length"
 
 
+def test_it_says_where_the_grammar_overruled_the_model(engine):
+    """vLLM's own probabilities are taken after the mask, and show nothing of it."""
+    engine.submit(request("free", max_tokens=8))
+    engine.submit(request("held", grammar='root ::= "QZXQ"', max_tokens=8))
+    overruled, left = [], {"free", "held"}
+    while left:
+        for name, output in engine.step(sorted(left)).outputs.items():
+            overruled += [name] * output.overruled
+            assert output.tokens or not output.overruled
+            left -= {name} if output.finish else set()
+    assert set(overruled) == {"held"}
+
+
 def test_nobody_waits_for_a_grammar_that_takes_long_to_compile(engine, monkeypatch):
     """Two stand-ins for the compiler: one that is held up, one that fails."""
     gate, manager = threading.Event(), engine._scheduler.structured_output_manager

@@ -104,7 +104,10 @@ PASSED_ON = """mf(19) mf(501) mf(1500) mf(-50) mf(50.5) mf(5e2) mf(50cm) mf(.5) 
     _1=10000 _1=9999.5 mf('50') mf(True) l('\\') 2{2{2{2{tp()}}}}"""
 
 
-@pytest.mark.parametrize("plan", [*TAKEN.split(), "tp();" * 24, "l('a b')"])
+SPACED = ["l('a b')", "tp(); tp()\n", "?iv('a'){ tp();\nmf(50) } l('a')", "sa('a');\n->True; "]
+
+
+@pytest.mark.parametrize("plan", [*TAKEN.split(), "tp();" * 24, *SPACED])
 def test_takes(plan):
     assert takes(TELLO, plan)
     parse(plan, TELLO)

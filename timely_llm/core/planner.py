@@ -30,6 +30,7 @@ from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import Engine, EngineDead, EngineError, Output, StepResult
 from timely_llm.protocols.messages import ErrorCode
 
+OVERRULED = "the model meant another value or name than the plan language has room for"
 RETRY = 0.005  # s, until the next turn where the engine could compute nothing
 
 _Handler = Callable[[Any, float], None]
@@ -279,6 +280,9 @@ class Planner:
             state.stop(request, ErrorCode.PLAN_TRUNCATED, words, now)
             return
         ends = output.finish == "stop"
+        if output.overruled and generating.segmenter.inside:
+            self._reports.refused(request, OVERRULED, now)
+            return
         try:
             for segment in generating.segmenter.feed(output.text, ends):
                 self._send(request, segment, now)

@@ -204,7 +204,10 @@ class VllmEngine:
             self._dead = f"a step failed: {type(error).__name__}: {one_line(error)}"
             raise EngineDead(f"the engine is dead: {self._dead}") from error
         duration = time.perf_counter() - begun
-        outputs = {output.request_id: _output(output) for output in given}
+        overruled = {self._names.get(own) for own in scheduler.counts.overruled}
+        outputs = {
+            output.request_id: _output(output, output.request_id in overruled) for output in given
+        }
         if runs:
             self._watch_progress(wanted, outputs)
         result = self._result(outputs, duration)
@@ -248,10 +251,10 @@ class VllmEngine:
             raise EngineDead(f"the engine is dead: {self._dead}")
 
 
-def _output(given: Any) -> Output:
+def _output(given: Any, overruled: bool) -> Output:
     """One generation's output out of vLLM's."""
     part = given.outputs[0]
     tokens, finish = len(part.token_ids), part.finish_reason
     if finish in (None, "stop", "length"):
-        return Output(part.text, tokens, finish)
+        return Output(part.text, tokens, finish, overruled=overruled and tokens > 0)
     return Output(part.text, tokens, "error", f"the engine ended it: {finish}")

@@ -8,6 +8,7 @@ preempted, those in ``running`` are scheduled in order and preempted from its en
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
@@ -23,6 +24,7 @@ from vllm.v1.core.sched.request_queue import FCFSRequestQueue
 from vllm.v1.engine.core_client import InprocClient
 from vllm.v1.engine.llm_engine import LLMEngine
 from vllm.v1.request import Request, RequestStatus
+from vllm.v1.worker import gpu_model_runner
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class Counts:
     prompt_tokens: int = 0
     recomputed: dict[str, int] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
+    overruled: set[str] = field(default_factory=set)  # whose first choice the grammar forbade
 
 
 class NativeScheduler(AsyncScheduler):
@@ -77,6 +80,10 @@ class NativeScheduler(AsyncScheduler):
 
     def update_from_output(self, scheduler_output, model_runner_output):
         self.in_flight -= 1
+        names, forbidden = getattr(scheduler_output, "first_choices", ((), None))
+        if forbidden is not None and len(names) == len(forbidden):  # else it speculates
+            pairs = zip(names, forbidden.tolist(), strict=True)
+            self.counts.overruled |= {name for name, gone in pairs if gone}
         return super().update_from_output(scheduler_output, model_runner_output)
 
     def _count(self, output: SchedulerOutput) -> None:
@@ -256,8 +263,26 @@ class SegmentedScheduler(NativeScheduler):
         return [request for request in found.values() if request is not None]
 
 
+def _watch_first_choices() -> None:
+    """Have each step say of which requests the grammar forbade the likeliest token: vLLM's own log
+    probabilities are taken after its mask."""
+    apply = gpu_model_runner.apply_grammar_bitmask
+    if hasattr(apply, "__wrapped__"):
+        return
+
+    @functools.wraps(apply)
+    def watched(scheduler_output, grammar_output, input_batch, logits):
+        first = logits.argmax(dim=-1, keepdim=True)
+        apply(scheduler_output, grammar_output, input_batch, logits)
+        forbidden = logits.gather(-1, first).isneginf().flatten()
+        scheduler_output.first_choices = (tuple(input_batch.req_ids), forbidden)
+
+    gpu_model_runner.apply_grammar_bitmask = watched
+
+
 def start_engine(arguments: EngineArgs) -> tuple[LLMEngine, NativeScheduler]:
     """An engine in this process, and its scheduler, which ``arguments`` name."""
+    _watch_first_choices()
     engine = LLMEngine.from_engine_args(arguments)
     assert isinstance(engine.engine_core, InprocClient)
     scheduler = engine.engine_core.engine_core.scheduler

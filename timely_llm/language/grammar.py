@@ -15,11 +15,13 @@ from timely_llm.language.skills import SkillSet
 _PLANS = {
     # A plan may end inside blocks: the end closes them, as in a published plan.
     "root": "plan",
-    "plan": 'simple (";" (plan | "") | "") | return (";" | "") | ("?" condition | number) block',
-    "block": '"{" plan ("}" (";" | "") (plan | "") | "")',
+    "plan": 'simple (end (plan | "") | gap) | return (end | gap) | ("?" condition | number) block',
+    "block": '"{" gap plan ("}" gap (end | "") (plan | "") | "")',
+    "end": '";" gap',
+    "gap": '" " | "\\n" | ""',  # as models like to write; another space is theirs to lose
     "condition": 'term ([&|] term)* ("->" | "")',
     "comparison": '("==" | "!=" | "<=" | ">=" | "<" | ">") value | ""',
-    "arguments": 'value ("," value)* | ""',
+    "arguments": 'value ("," gap value)* | ""',
     "value": "number | string | boolean | variable",
     # Also what only looks like a number: 1e3, .5, 50cm, 1_000.
     "number": '("-" | "+" | "") [0-9.] [0-9A-Za-z_.]*',

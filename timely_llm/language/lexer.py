@@ -54,6 +54,11 @@ class Lexer:
         self._rest = ""
         self._start = 0  # of the rest, in the plan
 
+    @property
+    def growing(self) -> str:
+        """The token that could still grow, if there is one."""
+        return self._rest.strip()
+
     def feed(self, text: str, last: bool = False) -> Iterator[Token]:
         """The tokens that ``text`` completes; with ``last`` all, and an end token after them."""
         text, self._rest = self._rest + text, ""

@@ -51,6 +51,14 @@ class Parser:
         self._run = self._plan()
         next(self._run)
 
+    @property
+    def inside(self) -> bool:
+        """Whether what comes next belongs to a value or a name: the text so far ends in a call, or
+        in a word that could still grow."""
+        growing = self._lexer.growing
+        whole = growing in _BOOLEANS or growing.startswith("_")
+        return self._open_calls > 0 or bool(growing and not whole)
+
     def feed(self, text: str) -> list[Call]:
         """Read on: the calls that ``text`` completes. Raises ``PlanError`` at the first fault."""
         limit = self._bounds.max_plan_chars
@@ -255,8 +263,9 @@ class Parser:
             return
         if self._token.start != name.start + len(name.text):  # the segment rule reads "mf("
             self._expected(f"'(' right after {name.text}")
-        yield from self._take("(", f"'(' right after {name.text}")
+        self._require("(", f"'(' right after {name.text}")
         self._open_calls += 1
+        self._token = yield
         arguments: list[str] = []
         values: list[Value | None] = []
         while self._token.kind != ")" or arguments:

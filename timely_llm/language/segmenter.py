@@ -231,6 +231,11 @@ class CheckedSegment(NamedTuple):
 class Segmenter(Protocol):
     """Cuts one growing answer into checked segments."""
 
+    @property
+    def inside(self) -> bool:
+        """Whether what comes next belongs to a value or a name."""
+        ...
+
     def feed(self, text: str, last: bool = False) -> Iterable[CheckedSegment]:
         """The segments that ``text`` completes, in order; with ``last`` the rest too, which may be
         empty. ``PlanError`` at the first one that is not sound."""
@@ -246,6 +251,10 @@ class PlanSegmenter:
         self._checker = Parser(skills)
         self._read = 0  # characters of the segment being written that were checked
         self._calls: list[Call] = []  # of them
+
+    @property
+    def inside(self) -> bool:
+        return self._checker.inside
 
     def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
         for piece, ends in self._detector.pieces(text, last):
@@ -270,6 +279,10 @@ class TextSegmenter:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._detector = text_detector(reading.segments)
+
+    @property
+    def inside(self) -> bool:
+        return False
 
     def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
         for piece, ends in self._detector.pieces(text, last):

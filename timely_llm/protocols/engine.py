@@ -126,13 +126,15 @@ class Output:
     Text may come later than tokens, while a character or a word is incomplete; at the end it is
     whole.
     ``finish`` is None while the generation goes on, ``stop`` at its own end, ``length`` when the
-    token limit cut it, ``error`` (with ``error`` saying what) when it failed.
+    token limit cut it, ``error`` (with ``error`` saying what) when it failed. ``overruled``: the
+    grammar forbade the token that the model would have chosen.
     """
 
     text: str
     tokens: int
     finish: str | None = None
     error: str = ""
+    overruled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

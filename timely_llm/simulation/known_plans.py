@@ -69,6 +69,8 @@ class Playback:
 
     __slots__ = ("_plan", "_token", "tokens_to_boundary")
 
+    inside = False  # no grammar rules over it
+
     def __init__(self, plan: KnownPlan) -> None:
         self._plan = plan
         self._token = 0
