@@ -1,13 +1,18 @@
 """Robots that register again, and the fixed prompts of their kinds."""
 
+from dataclasses import replace
+
+import pytest
 from fleet_sim import NETWORK, FleetSim
 from robot_cases import PLANS
-from sim_parts import walker
+from sim_parts import PROMPTS, walker
 
 from robot_adapters.executor.executor import RobotExecutor
 from timely_llm.core import events as ev
 from timely_llm.core.config import PlannerConfig
+from timely_llm.language.skills import Example
 from timely_llm.prompts import template
+from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import NO_PLAN, ErrorCode
 
 
@@ -169,6 +174,23 @@ def test_a_prompt_that_is_too_long_for_the_model_is_refused():
     code, error = robot.refusals[0]
     assert code is ErrorCode.INVALID_SKILL_SET
     assert "exceed max_model_len 80" in error
+
+
+@pytest.mark.parametrize(("context", "shown"), [(200, 3), (96, 2), (84, 1), (70, 0)])
+def test_a_context_too_short_for_the_examples_gets_fewer_and_says_so(context, shown):
+    examples = tuple(Example(f"ten lette{n}", "go(1)") for n in range(3))
+    prompts = PromptTemplate(PROMPTS + "{% block example %}{{ instruction }}{% endblock %}")
+    config = PlannerConfig(network=NETWORK, max_tokens=60)
+    kinds = [replace(walker(), examples=examples)]
+    run = FleetSim(PLANS, kinds=kinds, prompts=prompts, config=config, max_model_len=context)
+    robot = run.add_robot("r1")
+    run.run(0.5)
+    assert run.planner.state.fleet.robots["r1"].fixed.examples == tuple(
+        (each.instruction, each.plan) for each in examples[:shown]
+    )
+    (answer,) = [each for each in run.answers.values() if isinstance(each, ev.Registered)]
+    words = f"the model has room for {shown} of 3 examples" if shown < 3 else ""
+    assert (answer.code, answer.error) == (ErrorCode.NONE, words) and robot.session
 
 
 def test_a_skill_set_that_nobody_thought_of_costs_its_robot_alone(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from timely_llm.core import events as ev
 from timely_llm.core.robots import Refused, Robot
@@ -28,8 +29,8 @@ class Registration:
                 raise Refused(ErrorCode.PLANNER_INACTIVE, "the planner is not active")
             skills = state.fleet.skills_of(event.kind, event.skill_set, event.robot_id)
             old = state.fleet.may_register(event.robot_id, event.instance)
-            fixed = self._fixed_prompt(skills)
-            prefix = self._keep_prefix(skills, fixed)
+            whole = self._fixed_prompt(skills)
+            fixed, prefix = self._keep_most(skills, whole)
         except Refused as refusal:
             state.out.append(ev.Registered(event.ticket, 0, refusal.code, refusal.error))
             return
@@ -51,7 +52,9 @@ class Registration:
             last_heard=now,
         )
         state.look_at(state.lost_at(robot))
-        state.out.append(ev.Registered(event.ticket, robot.session))
+        shown, there = len(fixed.examples), len(whole.examples)
+        words = f"the model has room for {shown} of {there} examples" if shown < there else ""
+        state.out.append(ev.Registered(event.ticket, robot.session, error=words))
         if old is not None:
             robot.queue, robot.stopped = old.queue, old.stopped
             self._release_prefix(old)
@@ -98,6 +101,16 @@ class Registration:
         if all(other.prefix != robot.prefix for other in self._state.fleet):
             self._state.prefixes.drop(robot.prefix)
 
+    def _keep_most(self, skills: SkillSet, fixed: FixedPrompt) -> tuple[FixedPrompt, str]:
+        """Keep the fixed prompt with as many of its examples as there is room for; its key."""
+        while True:
+            try:
+                return fixed, self._keep_prefix(skills, fixed)
+            except Refused as refusal:
+                if refusal.code is not ErrorCode.INVALID_SKILL_SET or not fixed.examples:
+                    raise
+                fixed = replace(fixed, examples=fixed.examples[:-1])
+
     def _keep_prefix(self, skills: SkillSet, fixed: FixedPrompt) -> str:
         """Have the fixed prompt computed and kept; robots of one kind share it. Its key."""
         state = self._state
@@ -113,19 +126,21 @@ class Registration:
         except EngineError as error:
             words = f"prompt of kind {skills.kind!r}: {error}"
             raise Refused(ErrorCode.INVALID_SKILL_SET, words) from error
-        self._check_room(skills, key)
+        self._check_room(skills, fixed, key)
         return key
 
-    def _check_room(self, skills: SkillSet, key: str) -> None:
-        """Beside all fixed prompts there must be room for every plan that was accepted."""
+    def _check_room(self, skills: SkillSet, fixed: FixedPrompt, key: str) -> None:
+        """Beside all fixed prompts there must be room for every plan that was accepted, and behind
+        examples for a plan."""
         state, prefixes = self._state, self._state.prefixes
         tokens, room = prefixes.tokens(key), prefixes.room
         needs = [
             prefixes.need(other.robot.prefix, state.requests[name].prompt_tokens)
             for name, other in state.generating.items()
         ]
-        most = max([prefixes.need(key, tokens), *needs])
-        if room < most:
+        most, context = max([prefixes.need(key, tokens), *needs]), state.engine.info.max_model_len
+        crowded = bool(fixed.examples) and tokens + state.config.max_tokens > context
+        if room < most or crowded:
             prefixes.drop(key)
             raise Refused(
                 ErrorCode.INVALID_SKILL_SET,

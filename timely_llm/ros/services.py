@@ -122,6 +122,8 @@ class Services:
         response.planner_instance = instance_to_ros(self.instance)
         if answer.code is ErrorCode.NONE:
             self._log.info(f"robot {request.robot_id!r} registered")
+            if answer.error:
+                self._log.warning(f"robot {request.robot_id!r}: {answer.error}")
         else:
             self._log.warning(f"robot {request.robot_id!r} refused: {visible(answer.error)}")
         return response
