@@ -145,7 +145,7 @@ def test_a_kind_of_ones_own():
 NUMBERS = st.from_regex(
     r"[-+]?([0-9]{1,60}(\.[0-9]{0,60})?|\.[0-9]{1,9})(e[0-9]{1,3}|cm|_0)?", fullmatch=True
 )
-STRINGS = st.text(st.characters(exclude_characters="'"), max_size=80)
+STRINGS = st.text(st.characters(exclude_characters="'", codec="utf-8"), max_size=80)
 AROUND = ["mf({})", "d({})", "{}{{tp()}}", "_1={}", "?_1>{}{{tp()}}", "->{}"]
 PIECES = st.lists(st.text("0123456789.-+e'(),;mfl abé", min_size=2, max_size=4), max_size=12)
 
