@@ -109,6 +109,16 @@ def test_every_command_has_its_place(world: World, command, log) -> None:
     assert world.run() == log
 
 
+def test_a_list_of_robots_is_repeated_twice(world: World) -> None:
+    """The last of several lists may lie at a reader until another one comes."""
+    world.outbox.put([ev.RobotsChanged(())] * 3, True)
+    world.run()
+    world.log.clear()
+    for _ in range(5):
+        world.outbox.repeat_robots()
+    assert world.log == ["robots.publish"] * 2
+
+
 def test_segments_go_out_at_once_and_the_rest_in_the_executor(world: World) -> None:
     world.outbox.put([END, SEGMENT], False)
     assert world.log == ["links.send"]

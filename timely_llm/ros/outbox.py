@@ -23,6 +23,7 @@ from timely_llm.ros.services import Services
 from timely_llm.ros.times_keeper import TimesKeeper
 
 _HELD = 0.1  # s that events and feedback may wait while the engine steps
+_REPEATS = 2  # of a list of robots
 
 
 class Outbox:
@@ -46,6 +47,7 @@ class Outbox:
         self._log = node.get_logger()
         self._events = node.create_publisher(PlanEvent, "plan_events", RELIABLE)
         self._robots = node.create_publisher(RobotList, "robots", LATCHED)
+        self._repeats = 0  # of the list of robots that are to come
         self._waiting: list[ev.Command] = []
         self._held_since = 0.0
         self._flush_due = False
@@ -139,6 +141,19 @@ class Outbox:
     def show_robots(self, robots: tuple[RobotInfo, ...]) -> None:
         """Publish the registered robots."""
         self._services.robots = robots
-        self._robots.publish(robots_to_ros(robots, self._services.instance, self._clock()))
+        self._repeats = _REPEATS
+        self._publish_robots()
         if self._fleet is not None:
             self._fleet.robots(robots)
+
+    def repeat_robots(self) -> None:
+        """Publish them again, ``_REPEATS`` times after a change: call it once a second. Where one
+        list follows the other at once, Fast DDS may leave the last one with a reader, untold, until
+        the next comes."""
+        if self._repeats:
+            self._repeats -= 1
+            self._publish_robots()
+
+    def _publish_robots(self) -> None:
+        robots, instance = self._services.robots, self._services.instance
+        self._robots.publish(robots_to_ros(robots, instance, self._clock()))

@@ -277,6 +277,7 @@ class PlannerNode(LifecycleNode):
             self._fleet.status(status)
 
     def _publish_diagnostics(self) -> None:
+        self._outbox.repeat_robots()
         self._diagnostics.publish(
             diagnostics(
                 self.get_fully_qualified_name(),
