@@ -145,6 +145,7 @@ def test_what_is_no_plan_is_never_sent(flying: Client) -> None:
     goal = flying.goal("d1", "no plan at all")
     code, _ = goal.result()
     assert code is ErrorCode.INVALID_PLAN
+    flying.until(lambda: goal.texts, "the feedback, which may come after the result")
     assert goal.texts == ["d(0.2)"]
 
 
