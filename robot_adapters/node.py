@@ -34,7 +34,7 @@ from timely_llm.ros.conversions import (
 )
 from timely_llm.ros.guard import GuardedExecutor
 from timely_llm.ros.process import new_instance, run_node
-from timely_llm.ros.qos import LATCHED, RELIABLE, STATUS
+from timely_llm.ros.qos import BURST, LATCHED, RELIABLE, STATUS
 from timely_llm.ros.steady_time import SteadyTime
 from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 from timely_llm.validation.outgoing import visible
@@ -97,10 +97,13 @@ class RobotNode(Node):
         )
         self.create_subscription(PlannerStatus, f"{planner}planner_status", self._on_status, STATUS)
         self.create_subscription(RobotList, f"{planner}robots", self._on_robots, LATCHED)
-        self._register: Client = self.create_client(RegisterRobot, f"{planner}register_robot")
-        unregister = f"{planner}unregister_robot"
-        self._unregister: Client = self.create_client(UnregisterRobot, unregister)
-        self._probe: Client = self.create_client(Probe, f"{planner}probe")
+
+        def client(kind: Any, name: str) -> Client:
+            return self.create_client(kind, f"{planner}{name}", qos_profile=BURST)
+
+        self._register: Client = client(RegisterRobot, "register_robot")
+        self._unregister: Client = client(UnregisterRobot, "unregister_robot")
+        self._probe: Client = client(Probe, "probe")
         self._stop = self.create_service(Trigger, f"{own}/stop", self._on_stop)
         self.create_service(Trigger, f"{own}/rearm", self._on_rearm)
         if self._adapter.recovers:

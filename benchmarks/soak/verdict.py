@@ -155,6 +155,8 @@ def _bags(folder: Path) -> list[str]:
             continue  # its recorder was killed before it began
         try:
             bag.read(path)
+        except bag.EmptyBag:
+            continue  # and here, before it had written anything
         except Exception as error:  # whatever it is, it is a finding
             found.append(f"{path.name}: {type(error).__name__}: {error}")
     return found

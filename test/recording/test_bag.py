@@ -244,12 +244,17 @@ def test_what_is_no_bag_is_named(tmp_path):
     (tmp_path / "texts" / "readme.md").write_text("no bag")
     (tmp_path / "false.mcap").write_text("no mcap, whatever its name says")
     (tmp_path / "false.db3").write_text("no database")
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "bag.mcap").write_bytes(b"")
+    (tmp_path / "young.mcap").write_bytes(b"\x89MCAP")
     for name, words in {
         "empty": "is an empty folder",
         "notes.txt": "is no bag",
         "texts": "is no bag",
         "false.mcap": "is no mcap file",
         "false.db3": "cannot be read",
+        "killed": "is empty: its recorder ended before it had written anything",
+        "young.mcap": "is empty: its recorder ended before it had written anything",
         "missing": "there is no such file or folder",
     }.items():
         with pytest.raises(BagError, match=words) as caught:

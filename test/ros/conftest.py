@@ -45,18 +45,19 @@ class Starter:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._processes: list[Process] = []
+        self._processes: dict[str, Process] = {}
 
     def __call__(self, kind: str, /, *remaps: str, **parameters: Any) -> Process:
         """``kind`` is planner or robot; parameters with a dot are written with two underscores."""
         log = self._folder / f"{kind}-{next(_counter)}.log"
         process = Process(kind, log, *remaps, **parameters)
-        self._processes.append(process)
+        self._processes[log.stem] = process
         return process
 
     def end(self) -> None:
-        for process in self._processes:
-            process.end()
+        """And say how each was and what it told; pytest shows that where a test failed."""
+        for name, process in self._processes.items():
+            print(f"--- {name}: {process.end()}\n{process.output()[-4000:]}")
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_plan_ends_when_its_planner_dies(start, run) -> None:
         command = run("plan", "d1", "wait long", "--namespace", "dying")
     planner.kill()
     assert command.end() == 1
-    assert " (/dying/plan) is silent for 4 s: is it dead?" in command.output()
+    assert " (/dying/plan) is silent for 3 s: is it dead?" in command.output()
 
 
 def test_robots_are_listed_and_stopped(fleet: Client, run) -> None:

@@ -10,6 +10,7 @@ import sys
 
 import rclpy
 from rclpy.action import ActionClient, ActionServer, GoalResponse
+from rclpy.service import Service
 from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -79,6 +80,20 @@ def service(callback):
     once(ask)
 
 
+def answer(callback):
+    Service.send_response = fails  # as to a client that is gone
+    service(callback)
+
+    def wait():
+        once(over if heard else wait)
+
+    wait()
+
+
+async def answers_later(request, response):
+    return response
+
+
 def action():
     node.server = ActionServer(
         node, Plan, "plan", fails, handle_accepted_callback=fails,
@@ -108,6 +123,8 @@ def timer():
     "timer": timer,
     "service": lambda: service(fails),
     "service that awaits": lambda: service(fails_later),
+    "answer": lambda: answer(lambda request, response: response),
+    "answer that awaits": lambda: answer(answers_later),
     "task": lambda: (executor.create_task(fails), once(over)),
     "task that awaits": lambda: (executor.create_task(fails_later), once(over)),
     "action": action,
@@ -124,6 +141,8 @@ assert done.done(), "never went on"
         ("timer", ""),
         ("service", " 400 the planner failed at this request: its log says why"),
         ("service that awaits", " 400 the planner failed at this request: its log says why"),
+        ("answer", ""),
+        ("answer that awaits", ""),
         ("task", ""),
         ("task that awaits", ""),
         ("action", ""),

@@ -81,10 +81,13 @@ class Process:
     def wait(self) -> int:
         return self._process.wait(LIMIT)
 
-    def end(self) -> None:
-        """Whatever state it is in."""
-        if self._process.poll() is None:
+    def end(self) -> str:
+        """Whatever state it is in; how it was."""
+        status = self._process.poll()
+        if status is None:
             self.kill()
+            return "ran"
+        return f"had ended with status {status}"
 
 
 def _text(value: Any) -> str:

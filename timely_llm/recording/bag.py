@@ -54,6 +54,10 @@ class BagError(ValueError):
     """A bag that cannot be written or read; the text names the path and says why."""
 
 
+class EmptyBag(BagError):
+    """One whose recorder ended before it had written anything."""
+
+
 def read(path: str | Path, namespace: str | None = None) -> Recording:
     """The recording in a bag: its folder, or its one file. ``namespace`` is the planner's, needed
     only where several planners were recorded. ``BagError`` says what the bag is instead."""
@@ -136,7 +140,10 @@ def _mended(file: Path, scratch: Path) -> tuple[Path, int]:
     """A copy of a cut mcap file that ends after its last whole record, and that record's end."""
     size = file.stat().st_size
     with file.open("rb") as source:
-        if source.read(len(_MAGIC)) != _MAGIC:
+        begin = source.read(len(_MAGIC))
+        if size < len(_MAGIC) and _MAGIC.startswith(begin):
+            raise EmptyBag(f"{file}: is empty: its recorder ended before it had written anything")
+        if begin != _MAGIC:
             raise BagError(f"{file}: is no mcap file")
         kept = source.tell()
         while len(head := source.read(_HEAD.size)) == _HEAD.size:

@@ -34,7 +34,7 @@ from timely_llm.ros.robot_link import EXECUTION, robot_topic
 
 MEETING = 2.0  # s, for the planner to see this client
 ANSWER = 0.5  # s without an answer, after which a request is sent again
-SILENCE = 4.0  # s without a heartbeat, after which the planner is taken for dead
+SILENCE = 3.0  # s without a heartbeat, after which the planner is taken for dead
 PAUSE = 1.0  # s; longer ones between two looks are the program's own, and no silence
 
 

@@ -83,6 +83,7 @@ class GuardedExecutor(rclpy_implementation.EventsExecutor):
                 entity.callback = self._guarded(entity.callback)
             for service in self._new(node.services):
                 service.callback = self._guarded(service.callback, _refusal)
+                service.send_response = self._guarded(service.send_response)  # to whom may be gone
             for waitable in self._new(node.waitables):
                 waitable.execute = self._guarded(waitable.execute)
 
