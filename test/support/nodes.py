@@ -212,11 +212,15 @@ class Client:
         self.until(self._action.server_is_ready, "action plan")
         self.until(self._list.service_is_ready, "service list_robots")
 
+        asked: list[Any] = []
+        again = 0.0
+
         def answered() -> bool:
-            future, limit = self._list.call_async(ListRobots.Request()), time.monotonic() + 1.0
-            while not future.done() and time.monotonic() < limit:
-                self._executor.spin_once(timeout_sec=0.05)
-            return future.done()
+            nonlocal again
+            if time.monotonic() >= again:
+                asked.append(self._list.call_async(ListRobots.Request()))
+                again = time.monotonic() + 1.0
+            return any(future.done() for future in asked)  # each may take longer than the pause
 
         self.until(answered, "an answer of list_robots")
 

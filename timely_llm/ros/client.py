@@ -206,15 +206,16 @@ class PlannerClient(GuestNode):
         client: Client[Any, Any]
         client = self.node.create_client(srv.ListRobots, "list_robots", qos_profile=BURST)
         limit = time.monotonic() + MEETING
+        answers: list[Any] = []
         try:
-            while (left := limit - time.monotonic()) > 0:
+            while (left := limit - time.monotonic()) > 0 and not answers:
                 if not self.wait(client.service_is_ready, left, check):
                     return
                 future = client.call_async(srv.ListRobots.Request())
-                if self.wait(future.done, min(left, ANSWER), check):
-                    response: Any = future.result()
-                    self._heard[instance_from_ros(response.instance)] = self._listened
-                    return
+                future.add_done_callback(lambda answered: answers.append(answered.result()))
+                self.wait(lambda: bool(answers), min(left, ANSWER), check)
+            for response in answers:
+                self._heard[instance_from_ros(response.instance)] = self._listened
         finally:
             self.node.destroy_client(client)
 
