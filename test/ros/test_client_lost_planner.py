@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from nodes import LIMIT, Client
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
 from timely_llm.msg import Execution, PlanEvent, PlannerStatus
 from timely_llm.protocols.messages import PlanGoal
 from timely_llm.ros.client import PlannerClient, PlannerError, PlanRequest
 from timely_llm.ros.conversions import instance_to_ros
+from timely_llm.srv import ListRobots
 
 PLANS = Path(__file__).parents[2] / "test" / "data" / "plans.yaml"
 FORGED = "ee" * 16
@@ -64,7 +67,7 @@ def test_a_planner_started_in_its_place_does_not_keep_its_goals_waiting(
     start, planner, library
 ) -> None:
     instance = instance_of(library)
-    request = begun(library, "stay")
+    request = begun(library, "wait long")  # the robot ends its skill before it looks for another
     planner.kill()
     start("planner", engine="simulated", model=PLANS)
     assert library.wait(lambda: request.ended, LIMIT)
@@ -72,6 +75,25 @@ def test_a_planner_started_in_its_place_does_not_keep_its_goals_waiting(
     library.wait_for_planner(LIMIT)
     assert library.wait(lambda: any(robot.alive for robot in library.robots()), LIMIT)
     assert library.follow(library.send(PlanGoal("d1", "wait a little")), lambda: False)
+
+
+def test_a_request_that_nobody_got_is_sent_again(client: Client) -> None:
+    """As one that went to a planner that had died."""
+    asked, many = [], ReentrantCallbackGroup()
+
+    async def answer(request, response):
+        asked.append(request)
+        return response if len(asked) > 1 else await Future()
+
+    client.node.create_service(ListRobots, "/deaf/list_robots", answer, callback_group=many)
+    over = Event()
+    planner = Thread(target=client.until, args=(over.is_set, "the end of the test"))
+    planner.start()
+    with PlannerClient("deaf") as library:
+        robots = library.robots(LIMIT)
+    over.set()
+    planner.join()
+    assert robots == () and len(asked) > 1
 
 
 def test_a_goal_sent_to_nobody_ends_with_an_error(domain: int) -> None:

@@ -6,6 +6,7 @@ with its own loop stays in charge, of Ctrl-C too.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import uuid
@@ -203,21 +204,10 @@ class PlannerClient(GuestNode):
         """Wait until the planner sees this client, too; until then a goal or its acceptance may be
         lost. A node's endpoints are announced in order, so a planner that answers on the newest
         one knows all of them. A planner that is busy is waited for only for ``MEETING``."""
-        client: Client[Any, Any]
-        client = self.node.create_client(srv.ListRobots, "list_robots", qos_profile=BURST)
-        limit = time.monotonic() + MEETING
-        answers: list[Any] = []
-        try:
-            while (left := limit - time.monotonic()) > 0 and not answers:
-                if not self.wait(client.service_is_ready, left, check):
-                    return
-                future = client.call_async(srv.ListRobots.Request())
-                future.add_done_callback(lambda answered: answers.append(answered.result()))
-                self.wait(lambda: bool(answers), min(left, ANSWER), check)
-            for response in answers:
-                self._heard[instance_from_ros(response.instance)] = self._listened
-        finally:
-            self.node.destroy_client(client)
+        with contextlib.suppress(PlannerError):
+            request = srv.ListRobots.Request()
+            response = self._call(srv.ListRobots, "list_robots", request, MEETING, check)
+            self._heard[instance_from_ros(response.instance)] = self._listened
 
     # Goals.
 
@@ -268,15 +258,27 @@ class PlannerClient(GuestNode):
             raise PlannerError(f"{name}: {response.error_msg}")
         return tuple(response.stopped)
 
-    def _call(self, kind: Any, name: str, request: Any, timeout: float) -> Any:
+    def _call(
+        self,
+        kind: Any,
+        name: str,
+        request: Any,
+        timeout: float,
+        check: Callable[[], None] | None = None,
+    ) -> Any:
+        """The planner's answer. The request is sent again and again: a planner that has died counts
+        as ready for a while, and what went to it, the one in its place never gets."""
         client: Client[Any, Any] = self.node.create_client(kind, name, qos_profile=BURST)
+        limit = time.monotonic() + timeout
+        answers: list[Any] = []
         try:
-            if not self.wait(client.service_is_ready, timeout):
+            if not self.wait(client.service_is_ready, timeout, check):
                 raise no_planner(self.resolve(name), timeout)
-            future = client.call_async(request)
-            if not self.wait(future.done, timeout):
-                raise PlannerError(f"{self.resolve(name)} did not answer within {timeout:g} s")
-            return future.result()
+            while (left := limit - time.monotonic()) > 0:
+                client.call_async(request).add_done_callback(lambda f: answers.append(f.result()))
+                if self.wait(lambda: bool(answers), min(left, ANSWER), check):
+                    return answers[0]
+            raise PlannerError(f"{self.resolve(name)} did not answer within {timeout:g} s")
         finally:
             self.node.destroy_client(client)
 
