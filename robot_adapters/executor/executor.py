@@ -23,6 +23,7 @@ from robot_adapters.executor.interpreter import (
     NeedText,
     Opened,
     Paused,
+    Refused,
     Replan,
     Returned,
     StartCall,
@@ -463,6 +464,8 @@ class RobotExecutor:
                 self._end(plan, State.PLAN_RETURNED, now, **_value_fields(value))
             case Replan():
                 self._end(plan, State.REPLAN_REQUESTED, now)
+            case Refused(reason):
+                self._end(plan, State.REFUSED, now, error=reason)
             case Fault(error):
                 self._fail(plan, error, now)
         return True

@@ -83,6 +83,13 @@ class Replan:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The plan is over: it refuses to do what was asked."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """The plan is over: a failed check, a broken bound, a wrong type or text, a truncated plan.
 
@@ -93,7 +100,7 @@ class Fault:
     position: int
 
 
-Step = StartCall | Opened | Closed | NeedText | Paused | Returned | Replan | Fault
+Step = StartCall | Opened | Closed | NeedText | Paused | Returned | Replan | Refused | Fault
 
 
 class _Stop(Exception):
@@ -220,6 +227,8 @@ class Interpreter:
                 return self._invoke(frame, instruction)
             case code.Return():
                 return self._leave(stack.pop())
+            case code.Refuse(reason):
+                raise _Stop(Refused(reason))
             case code.Skip() | code.Enter():
                 return self._decide(frame, instruction)
             case code.Repeat(count, position):
@@ -361,7 +370,7 @@ class _Lookahead:
                 if instruction.skill.timed:
                     total += instruction.skill.expected_duration(instruction.call.values)
                 steps -= 1
-            elif isinstance(instruction, code.Return):
+            elif isinstance(instruction, code.Return | code.Refuse):
                 return total, steps, True
             elif isinstance(instruction, code.Skip) and instruction.when:
                 if instruction.target is None:

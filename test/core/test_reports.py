@@ -10,6 +10,7 @@ from timely_llm.protocols.messages import (
     ErrorCode,
     Execution,
     ExecutionState,
+    OnFailure,
     SegmentCommand,
     SkillCall,
 )
@@ -59,6 +60,16 @@ def test_a_plan_that_asks_to_replan_is_over():
     )
     assert [call for _, call in run.robots["r1"].body.done] == ["go(1)"]
     assert run.story(plan)[-1] == "2.084 ENDED SKILL_FAILED"
+
+
+def test_a_plan_that_refuses_is_over_and_says_why():
+    run = FleetSim({"refuse": "go(1);refuse('too far');"})
+    run.add_robot("r1")
+    plan = run.goal("r1", "refuse", at=1.0, on_failure=OnFailure.REPLAN)
+    run.finish()
+    assert outcome(run, plan) == ("REFUSED", "too far")
+    assert [call for _, call in run.robots["r1"].body.done] == ["go(1)"]
+    assert run.result(plan).replans == 0
 
 
 def test_a_failure_while_the_rest_is_being_written_ends_the_writing():

@@ -95,13 +95,15 @@ TAKEN = """mf(20) mf(500); tu(1);tc(360) d(0.1);d(60);d(59.9) l('a');tp();rp() ?
     ?iv('a')->{mf(50);};mf(60) ?iv('a')&_1>3|_2!='x'{tp() ?od('a')>=12.25{tp()}
     ?sa('x')!=False{_1=sa('x');g(_1)} ?_1{tp()} ?_1==True{tp()} 20{20{20{tp()}}} 1{tp()}
     _1=od('a');_1=_1*2;_2=_1;_3=True;_9=9999;_1=0.25 ->True ->_1 ->'done' ->od('a'); ->12
+    refuse('far') ?iv('a'){refuse("no")} tp();refuse('a');
     mf(050) mf(+50) mf(50.0) l('é') l("it's") mf(_1)"""
 REFUSED = """; fly(50) ?mf(50){tp()} ?iv('a'){} ?iv('a')tp() mf(50 tp()tp() ->True;tp() mf(50)}
-    l('it's') l(one) mf(-) mf(,) mf(50,) =3 tp()}"""
+    l('it's') l(one) mf(-) mf(,) mf(50,) =3 tp()} refuse refuse() refuse(_1) refuse(5)
+    refuse('a','b') _1=refuse('a') refuse('a');tp()"""
 # No plan either, but a value that a model means: to be refused by the checker, never changed.
 PASSED_ON = """mf(19) mf(501) mf(1500) mf(-50) mf(50.5) mf(5e2) mf(50cm) mf(.5) mf(5_0) mf(1,500)
     mf() d(0) d(0.05) d(60.1) tu(0) tu(361) l('') 21{tp()} 0{tp()} -2{tp()} 2.5{tp()} _0=1 _10=1
-    _1=10000 _1=9999.5 mf('50') mf(True) l('\\') 2{2{2{2{tp()}}}}"""
+    _1=10000 _1=9999.5 mf('50') mf(True) l('\\') refuse('') 2{2{2{2{tp()}}}}"""
 
 
 SPACED = ["l('a b')", "tp(); tp()\n", "?iv('a'){ tp();\nmf(50) } l('a')", "sa('a');\n->True; "]

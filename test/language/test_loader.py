@@ -91,6 +91,11 @@ FAULTS = [
     ("kind: crawler", "kimd: crawler", "1: unknown key 'kimd'; did you mean 'kind'?"),
     ("kind: crawler\n", "", "1: 'kind' is missing"),
     ("kind: crawler", "kind: Crawler 2", "1: kind: is 'Crawler 2': must be lower-case letters"),
+    (
+        "name: no",
+        "name: refuse",
+        "12: skills[1].name: 'refuse' is a statement of the plan language",
+    ),
     ("kind: crawler", "kind: crawler\nkind: x", "2: key 'kind' is given twice"),
     ("kind: crawler", "kind: [a]", "1: kind: is a list: must be a text"),
     ("kind: crawler", "kind: ''", "1: kind: has 0 characters: must have 1 to 400"),

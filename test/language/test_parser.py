@@ -97,6 +97,8 @@ LEGAL = [
     "tp;",
     "?iv('a'){tp}tp;take_picture",
     "rp",
+    "refuse('no')",
+    """mf(50);?iv('a'){refuse("it's there")}refuse( 'not there' );""",
 ]
 
 
@@ -162,6 +164,12 @@ FAULTS = {
     "_1=mf(50)": "3 mf returns nothing, but its value is used",
     "?g('a'){tp()}": "1 g returns nothing, but its value is used",
     "p(p(p(p(p('a')))))": "8 calls are nested deeper than 4",
+    "refuse": "6 the plan is cut off: '(' after refuse is missing",
+    "refuse()": "7 refuse takes the reason, a text in quotes",
+    "refuse(' ')": "7 refuse takes the reason, a text in quotes",
+    "refuse(_1)": "7 refuse takes the reason, a text in quotes",
+    "refuse('a','b')": "10 unexpected ',': ')' must stand here",
+    "_1=refuse('a')": "3 'refuse' is not a skill of tello",
     # bounds
     f"l('{'x' * 61}')": "2 a string is longer than 60 characters",
     "0{tp()}": "0 a loop of 0 passes: must be a whole number 1 to 20",

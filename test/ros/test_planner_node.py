@@ -149,6 +149,12 @@ def test_what_is_no_plan_is_never_sent(flying: Client) -> None:
     assert goal.texts == ["d(0.2)"]
 
 
+def test_a_plan_that_refuses_ends_with_its_code_and_its_reason(flying: Client) -> None:
+    code, result = flying.goal("d1", "bake a cake").result()
+    assert (code, result.error_msg) == (ErrorCode.REFUSED, "I have no oven")
+    assert flying.goal("d1", "wait a little").result()[0] is ErrorCode.NONE
+
+
 @pytest.mark.parametrize("instruction", ["talk on and on", "fly on and on"])
 def test_a_plan_cut_by_the_token_limit_ends_with_its_code(flying: Client, instruction: str) -> None:
     code, result = flying.goal("d1", instruction).result()

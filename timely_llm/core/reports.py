@@ -38,6 +38,7 @@ class Reports:
             ExecutionState.REJECTED: self._rejected,
             ExecutionState.PLAN_RETURNED: self._returned,
             ExecutionState.REPLAN_REQUESTED: self._replan,
+            ExecutionState.REFUSED: self._refused,
             ExecutionState.IDLE: self._idle,
         }
 
@@ -167,6 +168,9 @@ class Reports:
         result = request.result(ErrorCode.NONE, "", now)
         self._state.emit(request, PlanEventType.RETURNED, now, result=result)
         self._state.end_stopped(request, ErrorCode.NONE, "", now)
+
+    def _refused(self, robot: Robot, request: Request, report: Execution, now: float) -> None:
+        self._state.end_stopped(request, ErrorCode.REFUSED, report.error, now)
 
     def _replan(self, robot: Robot, request: Request, report: Execution, now: float) -> None:
         error = f"robot {robot.robot_id!r} ended the plan and asked for another one"

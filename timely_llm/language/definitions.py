@@ -138,7 +138,7 @@ def _kind(argument: Argument) -> str:
 def _returns(program: Sequence[code.Instruction]) -> bool:
     """Whether no way leads to the end but by a return."""
     jumps = (code.Skip, code.Enter)
-    return isinstance(program[-1], code.Return) and all(
+    return isinstance(program[-1], code.Return | code.Refuse) and all(
         instruction.target != len(program)
         for instruction in program
         if isinstance(instruction, jumps)
@@ -200,7 +200,7 @@ def _ways(
     """How long until the plan ends at this instruction, and where else it leads, how long."""
     none = (0.0, 0.0)
     match program[place]:
-        case code.Return():
+        case code.Return() | code.Refuse():
             return none, []
         case code.Invoke(skill, call):
             if skill.role == "replan":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from timely_llm.language.parser import REFUSAL
 from timely_llm.language.skills import SkillSet
 
 _PLANS = {
@@ -38,7 +39,7 @@ def plan_grammar(skills: SkillSet) -> str:
     calls = {
         "term": f"({answer}variable) comparison",
         "simple": f'call | variable "=" ({answer}value ([-+*/] number | ""))',
-        "return": f'"->" ({answer}value)',
+        "return": f'"->" ({answer}value) | "{REFUSAL}(" string ")"',
         "call": f'{_choice(skills.names)} "(" arguments ")"',
     }
     if valued:

@@ -113,4 +113,13 @@ class Return:
     """The plan is over; the top is its value."""
 
 
-Instruction = Push | Load | Store | Apply | Negate | Invoke | Skip | Enter | Repeat | Again | Return
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The plan is over: the robot is not to do what was asked, for this reason."""
+
+    reason: str
+
+
+Instruction = (
+    Push | Load | Store | Apply | Negate | Invoke | Skip | Enter | Repeat | Again | Return | Refuse
+)

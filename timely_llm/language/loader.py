@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from timely_llm.language.definitions import UNTIMED, DefinitionError, define
-from timely_llm.language.parser import PlanError, parse
+from timely_llm.language.parser import REFUSAL, PlanError, parse
 from timely_llm.language.patterns import Pattern, PatternError
 from timely_llm.language.skills import (
     Argument,
@@ -131,6 +131,9 @@ class _Skill(Entry):
     def checked(self, context: object) -> _Skill:
         if self.duration is None and not self.definition:
             raise Fault("'duration' is missing")
+        for field in ("name", "long_name"):
+            if getattr(self, field) == REFUSAL:
+                raise Fault(f"{REFUSAL!r} is a statement of the plan language", field)
         names = [argument.name for argument in self.arguments]
         for i, name in enumerate(names):
             if name in names[:i]:

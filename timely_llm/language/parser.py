@@ -19,6 +19,7 @@ from timely_llm.validation.names import did_you_mean
 
 __all__ = ["Call", "Parser", "PlanError", "parse"]
 
+REFUSAL = "refuse"  # the statement that no skill may be named like
 MAX_OPEN_CALLS = 4  # calls inside the arguments of calls
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -112,7 +113,9 @@ class Parser:
         """Returns whether a semicolon has to follow."""
         token = self._token
         self._count_statement(token)
-        if token.kind == "name":
+        if token.text == REFUSAL:
+            yield from self._refusal()
+        elif token.kind == "name":
             yield from self._call(dropped=True)
         elif token.kind == "variable":
             yield from self._assignment()
@@ -128,6 +131,19 @@ class Parser:
         else:
             self._expected("a statement")
         return True
+
+    def _refusal(self) -> _Wait:
+        self._open_calls += 1
+        self._token = yield
+        yield from self._take("(", f"'(' after {REFUSAL}")
+        reason = self._token.text[1:-1]
+        if self._token.kind != "string" or not reason.strip():
+            self._fail(self._token, f"{REFUSAL} takes the reason, a text in quotes")
+        self._token = yield
+        self._require(")", "')'")
+        self._open_calls -= 1
+        self.program.append(code.Refuse(reason))
+        self._token = yield
 
     def _count_statement(self, token: Token) -> None:
         self._statements += 1

@@ -56,14 +56,9 @@ class Detector:
             self._parts.append(text[start:])
         return segments
 
-    @property
-    def rest(self) -> str:
-        """What has come of the segment being written."""
-        return "".join(self._parts)
-
     def finish(self) -> str:
         """The text is over: returns the rest, possibly empty."""
-        rest, self._rule = self.rest, None
+        rest, self._rule = "".join(self._parts), None
         self._parts.clear()
         return rest
 
@@ -257,16 +252,18 @@ class PlanSegmenter:
         return self._checker.inside
 
     def feed(self, text: str, last: bool = False) -> Iterator[CheckedSegment]:
+        taken = 0  # characters of ``text``
         for piece, ends in self._detector.pieces(text, last):
-            calls = self._calls + self._checker.feed(piece[self._read :])
+            new = piece[self._read :]
+            taken += len(new)
+            calls = self._calls + self._checker.feed(new)
             self._read, self._calls = 0, []
             if ends:
                 calls += self._checker.finish()
             yield CheckedSegment(piece, tuple(map(self._skill_call, calls)), ends)
         if not last:
-            rest = self._detector.rest
-            self._calls += self._checker.feed(rest[self._read :])
-            self._read = len(rest)
+            self._calls += self._checker.feed(text[taken:])
+            self._read += len(text) - taken
 
     def _skill_call(self, call: Call) -> SkillCall:
         expected = self._skills[call.name].expected_duration(call.values)

@@ -6,15 +6,15 @@ robot would accept: within the limits of its skills and the bounds of its skill 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from timely_llm.language.parser import REFUSAL
 from timely_llm.language.skills import Argument, Example, Skill, SkillSet, value_text
 
 _THING = "apple"
 _ROUND_NUMBERS = (100.0, 90.0, 45.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5)
 _USUAL = {"deg": 90.0, "s": 2.0}
-_REFUSAL = "I cannot do that"
 
 
 @lru_cache(maxsize=64)
@@ -29,6 +29,7 @@ def examples(skills: SkillSet) -> tuple[Example, ...]:
         _question,
         _loop,
         _refusal,
+        _beyond,
     )
     return tuple(example for make in makers if (example := make(skills)) is not None)
 
@@ -76,10 +77,25 @@ def _loop(skills: SkillSet) -> Example | None:
     return Example(f"Three times: {words}.", f"3{{{';'.join(map(_call, chosen))}}}")
 
 
-def _refusal(skills: SkillSet) -> Example:
-    telling = _telling(skills, _REFUSAL)
-    plan = f"{telling.name}('{_REFUSAL}')" if telling else "->False"
-    return Example("Something that none of the skills can do.", plan)
+def _refusal(skills: SkillSet) -> Example | None:
+    return _refused(skills, "Something that none of the skills can do.", "I have no skill for that")
+
+
+def _beyond(skills: SkillSet) -> Example | None:
+    """A value that the first motion does not take."""
+    chosen = [skill for skill in _motions(skills) if len(skill.arguments) == 1]
+    if not chosen:
+        return None
+    argument = chosen[0].arguments[0]
+    limit = f"{argument.name} is at most {value_text(argument.maximum)} {argument.unit}".rstrip()
+    words = _does(chosen[0], [value_text(argument.maximum * 10)])
+    return _refused(skills, f"{words[0].upper()}{words[1:]}.", limit)
+
+
+def _refused(skills: SkillSet, instruction: str, reason: str) -> Example | None:
+    if len(reason) > skills.bounds.max_string:
+        return None
+    return Example(instruction, f"{REFUSAL}('{reason}')")
 
 
 def _motions(skills: SkillSet) -> list[Skill]:
@@ -128,7 +144,12 @@ def _call(skill: Skill) -> str:
 
 
 def _words(skill: Skill) -> str:
+    return _does(skill, [_value(argument) for argument in skill.arguments])
+
+
+def _does(skill: Skill, values: Sequence[str]) -> str:
     """What the call does, in words: ``move forward (distance 100 cm)``."""
-    values = ", ".join(f"{a.name} {_value(a)} {a.unit}".rstrip() for a in skill.arguments)
+    given = zip(skill.arguments, values, strict=True)
+    texts = ", ".join(f"{a.name} {value} {a.unit}".rstrip() for a, value in given)
     does = skill.description.split(";")[0]
-    return f"{does} ({values})" if values else does
+    return f"{does} ({texts})" if texts else does

@@ -38,6 +38,7 @@ class ErrorCode(IntEnum):
     OVERLOADED = 106
     INVALID_PLAN = 200
     PLAN_TRUNCATED = 201
+    REFUSED = 202
     SKILL_FAILED = 300
     SEGMENT_REFUSED = 301
     DELIVERY_FAILED = 302
@@ -89,6 +90,7 @@ class ExecutionState(IntEnum):
     PLAN_RETURNED = 7
     REPLAN_REQUESTED = 8
     IDLE = 9
+    REFUSED = 10
 
 
 class PlanEventType(IntEnum):

@@ -145,7 +145,7 @@ def walk(
                 if skill.role == "replan":
                     return actions, needs
                 actions.append(Action(calls[index], segment, index, skill.timed, needs))
-            case code.Return():
+            case code.Return() | code.Refuse():
                 return actions, needs
             case code.Skip(True, int(target)):
                 place = target

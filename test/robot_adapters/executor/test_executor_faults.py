@@ -123,6 +123,13 @@ def test_replan(desk: Desk) -> None:
     assert desk.told()[-2:] == ["PLAN_RETURNED", "IDLE"]
 
 
+def test_a_plan_that_refuses_is_over_and_says_why(desk: Desk) -> None:
+    desk.send(0, "go(1);?look(){refuse('a wall');go(2)}", last=True)
+    desk.run(4.0)
+    assert desk.told()[-3:] == ["SUCCEEDED look() True", "REFUSED: a wall", "IDLE"]
+    assert "start go(2)" not in " ".join(desk.robot.log)
+
+
 # ---- probes --------------------------------------------------------------------------------------
 
 
