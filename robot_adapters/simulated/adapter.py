@@ -78,7 +78,7 @@ class SimulatedAdapter(Adapter):
         robot_id: str,
         skills: SkillSet,
         *,
-        world: str = "",
+        world: str | World = "",
         body: str = "auto",
         seed: int = 0,
         x: float = 0.0,
@@ -206,16 +206,17 @@ class SimulatedAdapter(Adapter):
         self._landed = True
 
 
-def _make_body(skills: SkillSet, body: str, world: str, start: Pose) -> Body:
+def _make_body(skills: SkillSet, body: str, world: str | World, start: Pose) -> Body:
     if body not in _BODIES:
         raise AdapterError(f"body: unknown {body!r}{hint(body, _BODIES)}")
     if body == "auto":
         body = "arm" if "pick" in skills else "drone"
-    place = World.from_file(world_file(world or _WORLDS[body]))
+    if isinstance(world, str):
+        world = World.from_file(world_file(world or _WORLDS[body]))
     if body == "arm":
-        return Arm(place, replace(start, z=0.0))
+        return Arm(world, replace(start, z=0.0))
     try:
-        return Drone(place, start, skills)
+        return Drone(world, start, skills)
     except Refusal as refusal:
         raise AdapterError(f"start: {refusal}") from refusal
 

@@ -20,6 +20,7 @@ Fence = tuple[tuple[float, float], ...]
 
 #: Ryze Tello: 82.6 degrees over the diagonal of a 4:3 picture.
 TELLO_CAMERA = Camera(horizontal=70.2, vertical=55.6, reach=8.0)
+ARM_VIEW = 1.2  # m around its base, seen from above
 STANDOFF = 0.5  # m, the least between a drone and what it goes to
 SCAN_STEP = 45.0  # degrees; eight steps are a full turn
 CLEARANCE = 0.1  # m, between a gripper and the top of what it is above
@@ -171,7 +172,11 @@ class Arm:
     lands = False
 
     def __init__(
-        self, world: World, base: Pose, reach: tuple[float, float] = (0.15, 0.93), view: float = 1.2
+        self,
+        world: World,
+        base: Pose,
+        reach: tuple[float, float] = (0.15, 0.93),
+        view: float = ARM_VIEW,
     ) -> None:
         self.world, self.base = world, base
         self.holds: str | None = None

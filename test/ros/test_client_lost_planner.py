@@ -96,6 +96,14 @@ def test_a_request_that_nobody_got_is_sent_again(client: Client) -> None:
     assert robots == () and len(asked) > 1
 
 
+def test_a_closed_client_leaves_the_graph(client: Client) -> None:
+    library = PlannerClient("left")
+    node = (library.node.get_name(), "/left")
+    client.until(lambda: node in client.node.get_node_names_and_namespaces(), "the client")
+    library.close()
+    client.until(lambda: node not in client.node.get_node_names_and_namespaces(), "its end")
+
+
 def test_a_goal_sent_to_nobody_ends_with_an_error(domain: int) -> None:
     with PlannerClient("nowhere") as client:
         request = client.send(PlanGoal("d1", "wait a little"))

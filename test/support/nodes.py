@@ -123,6 +123,7 @@ class Client:
 
     def close(self) -> None:
         self._executor.shutdown()
+        self._action.destroy()  # it would keep the node in the graph
         self.node.destroy_node()
         self.context.shutdown()
 

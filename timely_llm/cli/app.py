@@ -14,6 +14,7 @@ from timely_llm import __version__
 from timely_llm.cli.bench import bench
 from timely_llm.cli.console import say
 from timely_llm.cli.demo import demo
+from timely_llm.cli.eval import eval_
 from timely_llm.cli.plan import plan
 from timely_llm.cli.profile import profile
 from timely_llm.cli.record import record
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 for command in COMMANDS:
     app.command()(command)  # sim_tello becomes sim-tello
+app.command("eval")(eval_)
 
 
 def _version(wanted: bool) -> None:

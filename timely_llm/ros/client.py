@@ -148,6 +148,12 @@ class PlannerClient(GuestNode):
         self._listened, self._looked = 0.0, time.monotonic()
         self._subscribe(msg.PlannerStatus, "planner_status", 10, from_ros, self._on_status)
 
+    def close(self) -> None:
+        """Leave the ROS graph. An action client that is not destroyed keeps the node there."""
+        with contextlib.suppress(Exception):
+            self._plan.destroy()
+        super().close()
+
     @property
     def planners(self) -> tuple[str, ...]:
         """Instances of the planners that are alive; more than one is one too many."""
