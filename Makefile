@@ -19,10 +19,10 @@ locks := $(filter-out %/indy.txt %/model.txt,$(wildcard requirements/*.txt))
 installed := timely_llm robot_adapters launch config models/tiny_planner
 sources := package.xml CMakeLists.txt $(wildcard msg/*.msg srv/*.srv action/*.action scripts/*.in)
 
-# Which of them a worker runs, and in which order: see test/conftest.py.
+# Of all tests, one worker runs those of a file, the slowest folders first: see test/conftest.py.
 # One worker more than cores, for many tests wait for processes.
 workers := $(shell n=$$(nproc); echo $$((n < 4 ? n + 1 : 4)))
-all_tests := -n $(workers) --dist loadgroup --no-loadscope-reorder
+all_tests := -n $(workers) --dist loadfile --no-loadscope-reorder
 
 # Stamps: a target is made again when what it depends on is newer.
 ros_done := .venv/ros-done

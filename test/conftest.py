@@ -36,22 +36,20 @@ SLOWEST_FIRST = ("ros", "launch", "engine", "tello_sdk", "indy7_sdk", "live", "c
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several workers run the tests (pytest-xdist), one of them runs those of a file, and one
-    all that need the ports of an SDK; the long ones are not the last."""
-    for item in items:
-        ports = "sdk_ports" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("sdk_ports" if ports else str(item.path)))
+    """Where several workers run the tests (pytest-xdist), the long files are not the last."""
     items.sort(key=_place)
 
 
-def _place(item: pytest.Item) -> int:
+def _place(item: pytest.Item) -> tuple[int, int]:
+    """By folder; the short one of the files that share the SDK's ports is far from the long one."""
     folder = item.path.parent.name
-    return SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
+    place = SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
+    return (folder == "tello_sdk" and item.path.stem == "test_simulator", place)
 
 
 @pytest.fixture(scope="module")
 def sdk_ports() -> Iterator[None]:
-    """The ports that a robot's SDK fixes are there once on a machine: one test run has them."""
+    """The ports that a robot's SDK fixes are there once on a machine: one file has them."""
     with Path(tempfile.gettempdir(), "timely_llm_sdk_ports.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
