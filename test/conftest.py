@@ -32,7 +32,17 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "timely_llm")
 )
 
-SLOWEST_FIRST = ("ros", "launch", "engine", "tello_sdk", "indy7_sdk", "live", "cli", "core")
+SLOWEST_FIRST = (
+    "ros",
+    "launch",
+    "engine",
+    "bench",
+    "tello_sdk",
+    "indy7_sdk",
+    "live",
+    "cli",
+    "core",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
