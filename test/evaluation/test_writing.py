@@ -11,7 +11,7 @@ from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import ErrorCode
 
 
-def written(*plans: str, max_tokens: int = 50):
+def written(*plans: str, max_tokens: int = 50, padding: str = ""):
     texts = {f"task {number}": plan for number, plan in enumerate(plans)}
 
     def script(request):
@@ -19,7 +19,7 @@ def written(*plans: str, max_tokens: int = 50):
         return [plan[i : i + 3] for i in range(0, len(plan), 3)]
 
     engine = build(EngineConfig("scripted", 2, script=script, pace=next(iter(PACES))))
-    tasks = [Task(TELLO, "[]", name) for name in texts]
+    tasks = [Task(TELLO, "[]", name + padding) for name in texts]
     found = dict(write(engine, PromptTemplate.default("short"), tasks, max_tokens))
     assert engine.step(()).kv_blocks_used == 0
     return [found[number] for number in range(len(plans))]
@@ -47,3 +47,9 @@ def test_what_is_wrong_ends_the_plan_and_what_was_sent_stays(plan, code, words, 
     (found,) = written(plan)
     assert (found.code, found.segments, found.whole) == (code, segments, False)
     assert words in found.error
+
+
+def test_an_instruction_that_is_too_long_ends_alone():
+    (found,) = written("mf(100)", padding=" please" * 20_000)
+    assert (found.code, found.segments, found.whole) == (ErrorCode.INVALID_GOAL, [], False)
+    assert "tokens" in found.error

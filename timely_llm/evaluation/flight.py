@@ -20,7 +20,7 @@ _ENDS = {
     ExecutionState.PLAN_RETURNED: ErrorCode.NONE,
     ExecutionState.REFUSED: ErrorCode.REFUSED,
     ExecutionState.FAILED: ErrorCode.SKILL_FAILED,
-    ExecutionState.ABORTED: ErrorCode.SKILL_FAILED,
+    ExecutionState.ABORTED: ErrorCode.ROBOT_STOPPED,
     ExecutionState.REPLAN_REQUESTED: ErrorCode.SKILL_FAILED,
     ExecutionState.REJECTED: ErrorCode.SEGMENT_REFUSED,
 }
@@ -72,8 +72,8 @@ def fly(
 
 def _over(reports: Sequence[Execution]) -> bool:
     """Whether the plan has ended, or waits for text that does not come."""
-    own = [report for report in reports if report.plan_id == _PLAN]
-    return bool(own) and (own[-1].state in _ENDS or own[-1].state is ExecutionState.IDLE)
+    last = next((report for report in reversed(reports) if report.plan_id == _PLAN), None)
+    return last is not None and (last.state in _ENDS or last.state is ExecutionState.IDLE)
 
 
 def _flight(reports: Sequence[Execution], skills: SkillSet, end: Pose) -> Flight:

@@ -13,7 +13,7 @@ from timely_llm.language.segmenter import PlanSegmenter
 from timely_llm.language.skills import SkillSet
 from timely_llm.prompts.fixed import FixedPrompt
 from timely_llm.prompts.template import PromptTemplate
-from timely_llm.protocols.engine import Engine, Output
+from timely_llm.protocols.engine import Engine, Output, PromptTooLong
 from timely_llm.protocols.messages import ErrorCode
 
 
@@ -49,9 +49,15 @@ def write(
     while waiting or live:
         while waiting and len(live) < engine.info.max_batch:
             number, task = waiting.popleft()
-            fixed = shared.setdefault(task.skills.kind, template.fixed(task.skills))
+            kind = task.skills.kind
+            if kind not in shared:
+                shared[kind] = template.fixed(task.skills)
             user = template.user(task.skills, task.scene, task.instruction)
-            engine.submit(fixed.request(str(number), number, user, max_tokens))
+            try:
+                engine.submit(shared[kind].request(str(number), number, user, max_tokens))
+            except PromptTooLong as error:
+                yield number, Written(code=ErrorCode.INVALID_GOAL, error=str(error))
+                continue
             live[str(number)] = number, Written(), PlanSegmenter(task.skills)
         for name, output in engine.step(tuple(live)).outputs.items():
             number, plan, segmenter = live[name]
