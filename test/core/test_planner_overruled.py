@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from planner_cases import sim
 
-from timely_llm.core.planner import OVERRULED
+from timely_llm.core.outputs import OVERRULED
 from timely_llm.protocols.engine import Output, StepResult
 
 

@@ -6,7 +6,7 @@ from plan_language import TELLO
 from timely_llm.engine.config import EngineConfig
 from timely_llm.engine.factory import build
 from timely_llm.estimation.presets import PACES
-from timely_llm.evaluation.writing import Task, write
+from timely_llm.evaluation.writing import Task, Writer
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.messages import ErrorCode
 
@@ -20,7 +20,7 @@ def written(*plans: str, max_tokens: int = 50, padding: str = ""):
 
     engine = build(EngineConfig("scripted", 2, script=script, pace=next(iter(PACES))))
     tasks = [Task(TELLO, "[]", name + padding) for name in texts]
-    found = dict(write(engine, PromptTemplate.default("short"), tasks, max_tokens))
+    found = dict(Writer(engine, PromptTemplate.default("short"), max_tokens).write(tasks))
     assert engine.step(()).kv_blocks_used == 0
     return [found[number] for number in range(len(plans))]
 

@@ -44,6 +44,7 @@ class PlannerConfig:
     first_report_timeout: float = 10.0  # of a session: discovery takes its time
     stop_timeout: float = 5.0
     probe_timeout: float = 5.0
+    min_logprob: float | None = None  # of a plan's tokens, on average, before anything moves
     overload: str = "late"  # or "refuse": goals that would be worth nothing by then
 
     def __post_init__(self) -> None:

@@ -23,14 +23,12 @@ from timely_llm.core.state import Counts, PlannerState
 from timely_llm.core.views import predictor_view_of, view_of
 from timely_llm.estimation.plan_length import WINDOW, PastLengths, Predictor
 from timely_llm.estimation.step_time import Latency, LatencyEstimate, StepLatency
-from timely_llm.language.parser import PlanError
 from timely_llm.language.segmenter import CheckedSegment, MakeSegmenter
 from timely_llm.policies import Decision, EngineState, Policy, View
 from timely_llm.prompts.template import PromptTemplate
 from timely_llm.protocols.engine import Engine, EngineDead, EngineError, Output, StepResult
 from timely_llm.protocols.messages import ErrorCode
 
-OVERRULED = "the model meant another value or name than the plan language has room for"
 RETRY = 0.005  # s, until the next turn where the engine could compute nothing
 
 _Handler = Callable[[Any, float], None]
@@ -272,24 +270,14 @@ class Planner:
         if request.state is State.WAITING:  # an engine with an order of its own took it first
             state.run(request, now)
         state.wrote(request, output.text, output.tokens, (duration,), now)
-        if output.finish == "error":
-            state.stop(request, ErrorCode.ENGINE_FAILED, output.error, now)
-            return
-        if output.finish == "length":
-            words = f"the plan reached the limit of {state.config.max_tokens} tokens"
-            state.stop(request, ErrorCode.PLAN_TRUNCATED, words, now)
-            return
-        ends = output.finish == "stop"
-        if output.overruled and generating.segmenter.inside:
-            self._reports.refused(request, OVERRULED, now)
-            return
-        try:
-            for segment in generating.segmenter.feed(output.text, ends):
-                self._send(request, segment, now)
-        except PlanError as error:
-            self._reports.refused(request, str(error), now)
-            return
-        if ends:
+        taken = generating.reader.take(output)
+        for segment in taken.segments:
+            self._send(request, segment, now)
+        if taken.code is ErrorCode.INVALID_PLAN:
+            self._reports.refused(request, taken.error, now)
+        elif taken.code is not ErrorCode.NONE:
+            state.stop(request, taken.code, taken.error, now)
+        elif taken.ended:
             state.written(request)
             if self.predictor is not None:
                 self.predictor.ended(predictor_view_of(request, generating.robot.skills.kind))

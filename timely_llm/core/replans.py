@@ -11,7 +11,7 @@ from __future__ import annotations
 from timely_llm.core.config import replans_of
 from timely_llm.core.request import Request, State
 from timely_llm.core.robots import Robot
-from timely_llm.language.skills import SkillSet
+from timely_llm.language.skills import SkillSet, value_literal
 from timely_llm.prompts.history import Attempt, Done
 from timely_llm.protocols.messages import Execution, OnFailure, SkillCall
 
@@ -49,7 +49,7 @@ def as_written(call: SkillCall, skills: SkillSet) -> str:
     if call.evaluated and name in skills:
         kinds = [argument.type for argument in skills[name].arguments]
         values = [
-            f"'{value}'" if kind == "str" else value
+            value_literal(value) if kind == "str" else value
             for value, kind in zip(values, kinds, strict=False)
         ]
     return f"{name}({','.join(values)})"

@@ -15,13 +15,14 @@ from typing import Any
 
 from timely_llm.core import events as ev
 from timely_llm.core.config import REFUSE, PlannerConfig, urgency_of
+from timely_llm.core.outputs import Reader
 from timely_llm.core.overload import reason_to_refuse
 from timely_llm.core.prefix_cache import PrefixCache
 from timely_llm.core.request import FEEDBACK, Move, Request, State
 from timely_llm.core.robots import Fleet, Robot
 from timely_llm.core.views import Views
 from timely_llm.estimation.step_time import Latency
-from timely_llm.language.segmenter import MakeSegmenter, Segmenter, make_segmenter
+from timely_llm.language.segmenter import MakeSegmenter, make_segmenter
 from timely_llm.prompts.history import Attempt
 from timely_llm.prompts.template import PromptTemplate, TemplateError
 from timely_llm.protocols.engine import (
@@ -49,7 +50,7 @@ class Generating:
     """What it takes to write one request's plan: its robot, and what cuts and checks the text."""
 
     robot: Robot
-    segmenter: Segmenter
+    reader: Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +272,9 @@ class PlannerState:
             return ErrorCode.INVALID_GOAL, str(error)
         request.uncached = request.prompt_tokens - self.prefixes.cached(robot.prefix)
         request.horizon.times = robot.times
-        segmenter = self._make_segmenter(robot.skills, request.plan_id)
-        self.generating[request.plan_id] = Generating(robot, segmenter)
+        segmenter, config = self._make_segmenter(robot.skills, request.plan_id), self.config
+        reader = Reader(segmenter, robot.skills, config.max_tokens, config.min_logprob)
+        self.generating[request.plan_id] = Generating(robot, reader)
         self.views.add(request.plan_id)
         self.feedback(request, now)
         return ErrorCode.NONE, ""

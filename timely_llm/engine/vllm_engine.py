@@ -204,9 +204,13 @@ class VllmEngine:
             self._dead = f"a step failed: {type(error).__name__}: {one_line(error)}"
             raise EngineDead(f"the engine is dead: {self._dead}") from error
         duration = time.perf_counter() - begun
-        overruled = {self._names.get(own) for own in scheduler.counts.overruled}
+        counts = scheduler.counts
+        overruled = {self._names.get(own) for own in counts.overruled}
+        logprobs = {self._names.get(own): value for own, value in counts.logprobs.items()}
         outputs = {
-            output.request_id: _output(output, output.request_id in overruled) for output in given
+            name: _output(output, name in overruled, logprobs.get(name))
+            for output in given
+            for name in [output.request_id]
         }
         if runs:
             self._watch_progress(wanted, outputs)
@@ -251,10 +255,11 @@ class VllmEngine:
             raise EngineDead(f"the engine is dead: {self._dead}")
 
 
-def _output(given: Any, overruled: bool) -> Output:
+def _output(given: Any, overruled: bool, logprob: float | None) -> Output:
     """One generation's output out of vLLM's."""
     part = given.outputs[0]
     tokens, finish = len(part.token_ids), part.finish_reason
     if finish in (None, "stop", "length"):
-        return Output(part.text, tokens, finish, overruled=overruled and tokens > 0)
+        known = logprob if tokens == 1 else None
+        return Output(part.text, tokens, finish, "", overruled and tokens > 0, known)
     return Output(part.text, tokens, "error", f"the engine ended it: {finish}")

@@ -36,6 +36,7 @@ class Counts:
     recomputed: dict[str, int] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
     overruled: set[str] = field(default_factory=set)  # whose first choice the grammar forbade
+    logprobs: dict[str, float] = field(default_factory=dict)  # of first choices, before the mask
 
 
 class NativeScheduler(AsyncScheduler):
@@ -80,10 +81,11 @@ class NativeScheduler(AsyncScheduler):
 
     def update_from_output(self, scheduler_output, model_runner_output):
         self.in_flight -= 1
-        names, forbidden = getattr(scheduler_output, "first_choices", ((), None))
-        if forbidden is not None and len(names) == len(forbidden):  # else it speculates
-            pairs = zip(names, forbidden.tolist(), strict=True)
+        names, forbidden, logprobs = getattr(scheduler_output, "first_choices", ((), (), ()))
+        if len(names) == len(forbidden):  # else it speculates
+            pairs = zip(names, forbidden, strict=True)
             self.counts.overruled |= {name for name, gone in pairs if gone}
+            self.counts.logprobs |= zip(names, map(float, logprobs), strict=True)
         return super().update_from_output(scheduler_output, model_runner_output)
 
     def _count(self, output: SchedulerOutput) -> None:
@@ -264,18 +266,19 @@ class SegmentedScheduler(NativeScheduler):
 
 
 def _watch_first_choices() -> None:
-    """Have each step say of which requests the grammar forbade the likeliest token: vLLM's own log
-    probabilities are taken after its mask."""
+    """Have each step say how likely the model's first choice was, and of which requests the grammar
+    forbade it: vLLM's own log probabilities are taken after its mask."""
     apply = gpu_model_runner.apply_grammar_bitmask
     if hasattr(apply, "__wrapped__"):
         return
 
     @functools.wraps(apply)
     def watched(scheduler_output, grammar_output, input_batch, logits):
-        first = logits.argmax(dim=-1, keepdim=True)
+        highest, first = logits.max(dim=-1, keepdim=True)
+        logprobs = (highest - logits.float().logsumexp(dim=-1, keepdim=True)).flatten()
         apply(scheduler_output, grammar_output, input_batch, logits)
         forbidden = logits.gather(-1, first).isneginf().flatten()
-        scheduler_output.first_choices = (tuple(input_batch.req_ids), forbidden)
+        scheduler_output.first_choices = (tuple(input_batch.req_ids), forbidden, logprobs)
 
     gpu_model_runner.apply_grammar_bitmask = watched
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from robot_adapters.perception import Point
 from robot_adapters.simulated.bodies import ARM_VIEW, TELLO_CAMERA
 from robot_adapters.simulated.world import Thing, World
 
@@ -13,6 +14,7 @@ DEPTH = 1.5  # m ahead, of the first thing in view; each next one is a little be
 BEHIND = 0.05  # m
 REACHED = (0.25, 0.85)  # m from an arm's base
 MOST = 1000  # things
+UNSEEN_SIZE = 0.2  # m
 _THING = re.compile(
     r"\s*(?P<name>[^\s:,\[\]]{1,60})"
     r"\s+x:(?P<x>[0-9.]+)\s+y:(?P<y>[0-9.]+)\s+width:(?P<width>[0-9.]+)\s+height:(?P<height>[0-9.]+)"
@@ -44,6 +46,18 @@ def world_of(scene: str, arm: bool) -> World:
         name = _distinct(match["name"].replace("_", " "), things)
         things.append(place(name, x, y, width, height, len(things)))
     return World(things)
+
+
+def names_in(scene: str) -> list[str]:
+    """The names of the things of a scene that a simulated robot tells, with blanks."""
+    inner = scene.strip().removeprefix("[").removesuffix("]")
+    return [part.split()[0].replace("_", " ") for part in inner.split(",") if part.strip()]
+
+
+def thing_at(name: str, place: Point) -> Thing:
+    """A thing that a scene does not tell of; ``place`` is its centre, in m."""
+    x, y, z = place
+    return Thing(name, (x, y, z - UNSEEN_SIZE / 2), (UNSEEN_SIZE,) * 3)
 
 
 def _share(text: str) -> float | None:

@@ -13,7 +13,15 @@ from dataclasses import replace
 from timely_llm.language import instructions as code
 from timely_llm.language.lexer import Lexer, Token
 from timely_llm.language.parser import Parser, PlanError
-from timely_llm.language.skills import TIMED_SKILL, Argument, Duration, Skill, SkillSet, value_text
+from timely_llm.language.skills import (
+    TIMED_SKILL,
+    Argument,
+    Duration,
+    Skill,
+    SkillSet,
+    value_literal,
+    value_text,
+)
 
 UNTIMED = Duration("definition", ())
 """Of a skill whose duration follows from its definition, until it is known."""
@@ -116,6 +124,10 @@ def _check_passed_on(skill: Skill, call: code.Call, skills: SkillSet) -> None:
 
 
 def _fits(given: Argument, target: Argument) -> bool:
+    if target.choices:
+        return bool(given.choices) and set(given.choices) <= set(target.choices)
+    if target.type == "bool" or given.type == "bool":
+        return given.type == target.type
     if target.type == "str":
         within = given.type != "str" or given.maximum <= target.maximum
         return within and (target.pattern is None or given.pattern == target.pattern)
@@ -129,6 +141,10 @@ def _fits(given: Argument, target: Argument) -> bool:
 
 
 def _kind(argument: Argument) -> str:
+    if argument.choices:
+        return f"one of {', '.join(map(value_literal, argument.choices))}"
+    if argument.type == "bool":
+        return "bool"
     limits = f"{value_text(argument.minimum)} to {value_text(argument.maximum)}"
     if argument.type != "str":
         return f"{argument.type} {limits} {argument.unit}".rstrip()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, PlainValidator
 
 from timely_llm.language.definitions import UNTIMED, DefinitionError, define
 from timely_llm.language.parser import REFUSAL, PlanError, parse
@@ -21,8 +21,11 @@ from timely_llm.language.skills import (
     Example,
     Skill,
     SkillSet,
+    Value,
     polynomial,
     rising,
+    value_literal,
+    value_text,
 )
 from timely_llm.validation.reader import (
     Entry,
@@ -34,12 +37,15 @@ from timely_llm.validation.reader import (
     number,
     parse_yaml,
     text,
+    typed,
     whole,
 )
 
 MAX_TEXT = 65_536  # characters of a skill set
 MAX_SKILLS = 64
 MAX_ARGUMENTS = 6
+MAX_CHOICES = 64
+MOST_CHOICE = 1e6  # magnitude of a number among them
 MAX_EXAMPLES = 32
 _DAY = 86_400.0  # s
 
@@ -79,14 +85,18 @@ _Any = Annotated[float, number(-1e9, 1e9)]
 _Positive = Annotated[float, number(0, 1e9)]
 
 
+_Choice = Annotated[Value, PlainValidator(typed)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Argument(Entry):
     name: _Name
-    type: Annotated[str, choice("int", "float", "str")]
+    type: Annotated[str, choice("int", "float", "str", "bool")]
     unit: _Line = ""
     minimum: _Limit | None = None
     maximum: _Limit | None = None
     pattern: Annotated[str, text(200), AfterValidator(_one_line)] | None = None
+    choices: Annotated[tuple[_Choice, ...], items(1, MAX_CHOICES)] = ()
     description: _Line = ""
 
 
@@ -216,14 +226,22 @@ def _skill(entry: _Skill, bounds: Bounds, place: Place) -> Skill:
 
 
 def _argument(entry: _Argument, bounds: Bounds, place: Place) -> Argument:
+    for key in ("minimum", "maximum", "pattern"):
+        free = not entry.choices and entry.type != "bool"
+        if getattr(entry, key) is not None and not free:
+            raise Fault("does not go with choices or type bool", *place, key)
+    if entry.pattern is not None and entry.type != "str":
+        raise Fault("only a str has a pattern", *place, "pattern")
+    if entry.choices:
+        return _one_of(entry, bounds, place)
+    if entry.type == "bool":
+        return Argument(entry.name, "bool", entry.unit, description=entry.description)
     low, high = entry.minimum, entry.maximum
     if entry.type == "str":
         low, high = 1 if low is None else low, bounds.max_string if high is None else high
         for key, value, most in (("minimum", low, 1e6), ("maximum", high, bounds.max_string)):
             if not 1 <= value <= most:
                 raise Fault(f"is {value:g}: must be 1 to {most:g}", *place, key)
-    elif entry.pattern is not None:
-        raise Fault("only a str has a pattern", *place, "pattern")
     for key, limit in (("minimum", low), ("maximum", high)):
         if limit is None:
             raise Fault(f"{key!r} is missing: a number needs both limits", *place)
@@ -235,6 +253,38 @@ def _argument(entry: _Argument, bounds: Bounds, place: Place) -> Argument:
     if entry.pattern is not None:
         _check_pattern(entry.pattern, low, high, (*place, "pattern"))
     return Argument(entry.name, entry.type, entry.unit, low, high, entry.pattern, entry.description)
+
+
+def _one_of(entry: _Argument, bounds: Bounds, place: Place) -> Argument:
+    """An argument with choices; its limits are theirs."""
+    if entry.type == "bool":
+        raise Fault("a bool has no choices", *place, "choices")
+    for i, value in enumerate(entry.choices):
+        if reason := _no_choice(value, entry.type, bounds):
+            raise Fault(reason, *place, "choices", i)
+        if value in entry.choices[:i]:
+            raise Fault(f"{value_text(value)!r} is given twice", *place, "choices", i)
+    sizes = [len(value) if isinstance(value, str) else float(value) for value in entry.choices]
+    low, high = min(sizes), max(sizes)
+    values = entry.choices if entry.type != "float" else tuple(map(float, entry.choices))
+    return Argument(entry.name, entry.type, entry.unit, low, high, None, entry.description, values)
+
+
+def _no_choice(value: Value, kind: str, bounds: Bounds) -> str:
+    """Why the value cannot be a choice of such an argument; empty: it can."""
+    shown = f"is {value_literal(value)}"
+    if kind != "str":
+        right = type(value) is int or (kind == "float" and type(value) is float)
+        if not right:
+            return f"{shown}: must be {'a whole number' if kind == 'int' else 'a number'}"
+        return "" if abs(float(value)) <= MOST_CHOICE else f"{shown}: must be -1e6 to 1e6"
+    if not isinstance(value, str):
+        return f"{shown}: must be a text, in quotes"
+    if not 1 <= len(value) <= bounds.max_string or not value.isprintable():
+        return f"{shown}: must have 1 to {bounds.max_string} printable characters"
+    if "'" in value and '"' in value:
+        return f"{shown}: cannot be written with both kinds of quotes"
+    return ""
 
 
 def _check_pattern(text: str, low: float, high: float, place: Place) -> None:
@@ -270,7 +320,7 @@ def _polynomial(
     arguments: tuple[Argument, ...],
     place: Place,
 ) -> Duration:
-    numeric = {a.name: i for i, a in enumerate(arguments) if a.type != "str"}
+    numeric = {a.name: i for i, a in enumerate(arguments) if a.type in ("int", "float")}
     if of not in numeric:
         raise Fault(f"{of!r} is not a numeric argument of this skill", *place, key)
     low, high = arguments[numeric[of]].minimum, arguments[numeric[of]].maximum

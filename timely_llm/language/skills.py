@@ -38,22 +38,43 @@ def value_text(value: Value | None) -> str:
     return short if float(short) == value else repr(value)
 
 
+def value_literal(value: Value) -> str:
+    """A value as a plan writes it: a text stands in quotes."""
+    if not isinstance(value, str):
+        return value_text(value)
+    return f'"{value}"' if "'" in value else f"'{value}'"
+
+
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument. Numbers have limits in ``unit``; for strings the limits are lengths."""
+    """One argument. Numbers have limits in ``unit``; for strings the limits are lengths. Where
+    there are ``choices``, no other value is taken."""
 
     name: str
-    type: str  # "int", "float" or "str"
+    type: str  # "int", "float", "str" or "bool"
     unit: str = ""
     minimum: float = 0
     maximum: float = 0
     pattern: str | None = None
     description: str = ""
+    choices: tuple[Value, ...] = ()
 
     def check(self, value: Value, skill: str) -> Value:
         """The value as the skill takes it, or a ``SkillCallError`` that names the limit."""
+        taken = self._check_type(value, skill)
+        if self.choices and taken not in self.choices:
+            words = ", ".join(map(value_literal, self.choices))
+            given = f"{value_literal(taken)} {self.unit}".rstrip()
+            raise SkillCallError(f"{skill}: {self.name} is {given}: must be one of {words}")
+        return taken
+
+    def _check_type(self, value: Value, skill: str) -> Value:
         if self.type == "str":
             return self._check_text(value_text(value), skill)
+        if self.type == "bool":
+            if isinstance(value, bool):
+                return value
+            raise SkillCallError(f"{skill}: {self.name} is {value!r}: must be True or False")
         where = f"{skill}: {self.name}"
         if isinstance(value, (bool, str)):
             raise SkillCallError(f"{where} is {value!r}: must be a number")
@@ -69,6 +90,8 @@ class Argument:
 
     def _check_text(self, text: str, skill: str) -> str:
         where = f"{skill}: {self.name}"
+        if self.choices:
+            return text
         if not self.minimum <= len(text) <= self.maximum:
             limits = f"{self.minimum:g} to {self.maximum:g} characters"
             raise SkillCallError(f"{where} has {len(text)} characters: must have {limits}")
@@ -80,7 +103,14 @@ class Argument:
 
     def parse(self, text: str) -> Value:
         """The value of an evaluated argument as ``value_text`` wrote it."""
-        return text if self.type == "str" else int(text) if self.type == "int" else float(text)
+        match self.type:
+            case "str":
+                return text
+            case "bool":
+                return text == "True"
+            case "int":
+                return int(text)
+        return float(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +132,7 @@ class Duration:
         if self.argument is None:
             return self.least
         value = values[self.argument] if self.argument < len(values) else None
-        if value is None or isinstance(value, str):
+        if value is None or isinstance(value, str | bool):
             return self.least
         return polynomial(self.coefficients, value)
 
@@ -181,6 +211,11 @@ class Skill:
 
 
 def _argument_text(argument: Argument) -> str:
+    if argument.choices:
+        choices = "|".join(map(value_literal, argument.choices))
+        return f"{argument.name}: {choices} {argument.unit}".rstrip()
+    if argument.type == "bool":
+        return f"{argument.name}: True|False"
     if argument.type == "str":
         limits = f"like {argument.pattern}" if argument.pattern else ""
         return f"{argument.name}: str, {limits or f'up to {argument.maximum:g} characters'}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from timely_llm.language.parser import REFUSAL
-from timely_llm.language.skills import Argument, Example, Skill, SkillSet, value_text
+from timely_llm.language.skills import Argument, Example, Skill, SkillSet, value_literal, value_text
 
 _THING = "apple"
 _ROUND_NUMBERS = (100.0, 90.0, 45.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5)
@@ -87,6 +87,8 @@ def _beyond(skills: SkillSet) -> Example | None:
     if not chosen:
         return None
     argument = chosen[0].arguments[0]
+    if argument.choices or argument.type == "bool":
+        return None
     limit = f"{argument.name} is at most {value_text(argument.maximum)} {argument.unit}".rstrip()
     words = _does(chosen[0], [value_text(argument.maximum * 10)])
     return _refused(skills, f"{words[0].upper()}{words[1:]}.", limit)
@@ -99,11 +101,13 @@ def _refused(skills: SkillSet, instruction: str, reason: str) -> Example | None:
 
 
 def _motions(skills: SkillSet) -> list[Skill]:
-    """Up to two timed skills that take numbers alone, unlike ones if there are."""
+    """Up to two timed skills that take no texts but of a few choices, unlike ones if there are."""
     found = [
         skill
         for skill in skills.skills
-        if skill.timed and not skill.role and all(a.type != "str" for a in skill.arguments)
+        if skill.timed
+        and not skill.role
+        and all(a.choices or a.type != "str" for a in skill.arguments)
     ]
     unlike = [skill for skill in found if skill.arguments != found[0].arguments]
     return found[:1] + (unlike or found[1:])[:1]
@@ -124,10 +128,16 @@ def _takes(skill: Skill, text: str) -> bool:
     if skill.role or len(skill.arguments) != 1 or skill.arguments[0].type != "str":
         return False
     argument = skill.arguments[0]
+    if argument.choices:
+        return text in argument.choices
     return argument.pattern is None and argument.minimum <= len(text) <= argument.maximum
 
 
 def _value(argument: Argument) -> str:
+    if argument.choices:
+        return value_literal(argument.choices[0])
+    if argument.type == "bool":
+        return "True"
     if argument.type == "str":
         return f"'{_THING}'"
     fits = [

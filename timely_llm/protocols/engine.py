@@ -127,7 +127,8 @@ class Output:
     whole.
     ``finish`` is None while the generation goes on, ``stop`` at its own end, ``length`` when the
     token limit cut it, ``error`` (with ``error`` saying what) when it failed. ``overruled``: the
-    grammar forbade the token that the model would have chosen.
+    grammar forbade the token that the model would have chosen. ``logprob`` is the natural logarithm
+    of that token's probability, before the grammar's mask; None: not known.
     """
 
     text: str
@@ -135,6 +136,7 @@ class Output:
     finish: str | None = None
     error: str = ""
     overruled: bool = False
+    logprob: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

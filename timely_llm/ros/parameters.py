@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from timely_llm.core.config import Limits, PlannerConfig, check_overload
+from timely_llm.prompts.doubt import min_logprob
 from timely_llm.protocols.utility import PRESETS, TimeUtility, Urgency
 from timely_llm.ros.declare import Parameter, ParameterError
 from timely_llm.validation import reader
@@ -51,6 +52,11 @@ PARAMETERS: dict[str, Parameter] = {
     "engine_timeout": Parameter(
         60.0, "an engine step that takes longer is a failure of the engine, s", (2.0, 3600.0)
     ),
+    "min_logprob": Parameter(
+        "auto",
+        "least mean log probability of a plan before anything moves: a number, none, or auto: what "
+        "was calibrated for the model",
+    ),
     "overload": Parameter(
         "late", "goals that would be worth nothing when answered: late (served) or refuse"
     ),
@@ -68,8 +74,8 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
-def planner_config(values: dict[str, Any]) -> PlannerConfig:
-    """The planner's settings out of the parameters' values."""
+def planner_config(values: dict[str, Any], model: str) -> PlannerConfig:
+    """The planner's settings out of the parameters' values, for plans of the ``model``."""
     presets = {}
     for urgency in PRESETS:
         name = f"utility.{urgency.name.lower()}"
@@ -84,6 +90,10 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
         check_overload(values["overload"])
     except ValueError as error:
         raise ParameterError(f"parameter {error}") from error
+    try:
+        least = min_logprob(str(values["min_logprob"]), model)
+    except ValueError as error:
+        raise ParameterError(f"parameter 'min_logprob': {error}") from error
     return PlannerConfig(
         limits=Limits(values["max_instruction"], values["max_scene"], values["max_queue"]),
         presets=presets,
@@ -95,6 +105,7 @@ def planner_config(values: dict[str, Any]) -> PlannerConfig:
         first_report_timeout=values["first_report_timeout"],
         stop_timeout=values["stop_timeout"],
         probe_timeout=values["probe_timeout"],
+        min_logprob=least,
         overload=values["overload"],
     )
 

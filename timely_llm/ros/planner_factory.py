@@ -40,9 +40,9 @@ def make_planner(values: dict[str, Any]) -> Planner:
     ``EngineError``; each text names the parameter or the file.
     """
     policy = policies.get(values["policy"])
-    config = planner_config(values)
-    pace = pace_of(values)
     model = model_of(values)
+    config = planner_config(values, model)
+    pace = pace_of(values)
     prompts = PromptTemplate.resolve(values["prompt_template"], model, _plan_names(values))
     times = Times() if values["learn_times"] else None
     fleet = Fleet(skill_sets(values), session_ids(), times)
