@@ -6,6 +6,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,9 +36,9 @@ settings.load_profile(
 SLOWEST_FIRST = (
     "ros",
     "launch",
+    "tello_sdk",
     "engine",
     "bench",
-    "tello_sdk",
     "indy7_sdk",
     "live",
     "cli",
@@ -45,16 +46,32 @@ SLOWEST_FIRST = (
 )
 
 
+ONE_AFTER_THE_OTHER = ("tello_sdk",)
+"""Folders whose files cannot run at the same time: the SDK fixes the ports."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several workers run the tests (pytest-xdist), the long files are not the last."""
     items.sort(key=_place)
 
 
-def _place(item: pytest.Item) -> tuple[int, int]:
-    """By folder; the short one of the files that share the SDK's ports is far from the long one."""
+def _place(item: pytest.Item) -> int:
     folder = item.path.parent.name
-    place = SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
-    return (folder == "tello_sdk" and item.path.stem == "test_simulator", place)
+    return SLOWEST_FIRST.index(folder) if folder in SLOWEST_FIRST else len(SLOWEST_FIRST)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker runs the tests of a file, or of a folder in ``ONE_AFTER_THE_OTHER``."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = Path(nodeid.partition("::")[0])
+            together = path.parent.name in ONE_AFTER_THE_OTHER
+            return str(path.parent if together else path)
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="module")

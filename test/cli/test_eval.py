@@ -1,4 +1,4 @@
-"""``timely-llm eval``: what it reads, prints and writes; a scripted engine stands in for a model."""
+"""``timely-llm eval``: what it reads, prints, writes; a scripted engine stands in for a model."""
 
 from __future__ import annotations
 

@@ -287,12 +287,17 @@ def test_it_says_where_the_grammar_overruled_the_model(engine):
     engine.submit(request("free", max_tokens=8))
     engine.submit(request("held", grammar='root ::= "QZXQ"', max_tokens=8))
     overruled, left = [], {"free", "held"}
+    logprobs: dict[str, list[float]] = {"free": [], "held": []}
     while left:
         for name, output in engine.step(sorted(left)).outputs.items():
             overruled += [name] * output.overruled
             assert output.tokens or not output.overruled
+            logprobs[name] += [output.logprob] if output.tokens else []
             left -= {name} if output.finish else set()
     assert set(overruled) == {"held"}
+    # What it would have chosen is as likely as without a grammar: the prompts are the same.
+    assert logprobs["held"][0] == pytest.approx(logprobs["free"][0], abs=1e-3)
+    assert all(value <= 0 for values in logprobs.values() for value in values if value)
 
 
 def test_nobody_waits_for_a_grammar_that_takes_long_to_compile(engine, monkeypatch):
