@@ -136,8 +136,9 @@ class RobotNode(Node):
         self._publish(self._robot.on_segment(segment, self._now()))
 
     def _on_status(self, message: PlannerStatus) -> None:
-        instance = instance_from_ros(message.instance)
-        self._publish(self._robot.on_planner_heartbeat(instance, self._now()))
+        instance, now = instance_from_ros(message.instance), self._now()
+        self._registration.heard(instance, now)
+        self._publish(self._robot.on_planner_heartbeat(instance, now))
 
     def _on_robots(self, message: RobotList) -> None:
         listed = {robot.robot_id: (robot.session, robot.alive) for robot in message.robots}
