@@ -14,6 +14,7 @@ from timely_llm.evaluation.writing import Written
 from timely_llm.language.naming import renamed
 from timely_llm.language.parser import PlanError
 from timely_llm.language.segmenter import PlanSegmenter
+from timely_llm.prompts.examples import examples
 from timely_llm.protocols.messages import ErrorCode
 
 SETS = kinds()
@@ -72,5 +73,5 @@ def plain(text: str) -> str:
 
 
 def test_no_instruction_is_one_of_the_prompts():
-    shown = {plain(each.instruction) for skills in SETS.values() for each in skills.examples}
+    shown = {plain(each.instruction) for skills in SETS.values() for each in examples(skills)}
     assert not [each.instruction for each in BOTH if plain(each.instruction) in shown]

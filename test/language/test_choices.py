@@ -68,7 +68,7 @@ def test_values_come_back_as_they_went_out():
 
 def test_examples_are_made_of_them():
     plans = [example.plan for example in examples(LAMP)]
-    assert plans[0] == "dr('slow',0.5,True);bl(1)"
+    assert plans[0] == "bl(1);dr('slow',0.5,True)"
     for plan in plans:
         parse(plan, LAMP)
 

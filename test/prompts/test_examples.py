@@ -38,16 +38,19 @@ def test_examples_are_turns_in_the_names_that_the_prompt_has():
 def test_examples_use_what_the_skill_set_offers():
     bare = dataclasses.replace(TELLO, examples=())
     assert [example.plan for example in examples(bare)] == [
-        "mf(100);tc(90)",
+        "mf(150)",
+        "tc(90);mf(100)",
         "?s('apple')==True{g('apple');->True}->False",
         "?iv('apple'){l('Yes');->True}l('No');->False",
         "3{mf(100);tc(90)}",
+        "mf(500);mf(300)",
+        "refuse('distance is at least 20 cm')",
         "refuse('I have no skill for that')",
-        "refuse('distance is at most 500 cm')",
     ]
-    assert [example.plan for example in examples(CRAWLER)][:2] == [
-        "go(7)",
-        "refuse('I have no skill for that')",
+    assert [(example.instruction, example.plan) for example in examples(CRAWLER)] == [
+        ("Crawl on 7 mm.", "go(7)"),
+        ("Crawl on 3 mm.", "refuse('length is at least 7 mm')"),
+        ("Bake a cake.", "refuse('I have no skill for that')"),
     ]
     tiny = dataclasses.replace(TELLO.bounds, max_nesting=0)
-    assert len(examples(dataclasses.replace(bare, bounds=tiny))) == 3
+    assert len(examples(dataclasses.replace(bare, bounds=tiny))) == 5

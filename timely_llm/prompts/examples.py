@@ -15,6 +15,7 @@ from timely_llm.language.skills import Argument, Example, Skill, SkillSet, value
 _THING = "apple"
 _ROUND_NUMBERS = (100.0, 90.0, 45.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5)
 _USUAL = {"deg": 90.0, "s": 2.0}
+_UNITS = {"deg": "degrees", "s": "seconds"}
 
 
 @lru_cache(maxsize=64)
@@ -24,22 +25,32 @@ def examples(skills: SkillSet) -> tuple[Example, ...]:
     if skills.examples:
         return skills.examples
     makers: tuple[Callable[[SkillSet], Example | None], ...] = (
+        _metres,
         _steps,
         _condition,
         _question,
         _loop,
+        _sum,
+        _below,
         _refusal,
-        _beyond,
     )
     return tuple(example for make in makers if (example := make(skills)) is not None)
+
+
+def _metres(skills: SkillSet) -> Example | None:
+    """A distance in another unit than the skill's."""
+    chosen = _measured(skills, "cm")
+    if chosen is None or not chosen.arguments[0].minimum <= 150 <= chosen.arguments[0].maximum:
+        return None
+    return Example(f"{_capital(_verb(chosen))} 1.5 m.", f"{chosen.name}(150)")
 
 
 def _steps(skills: SkillSet) -> Example | None:
     chosen = _motions(skills)[: skills.bounds.max_statements]
     if not chosen:
         return None
-    words = ", then ".join(map(_words, chosen))
-    return Example(f"{words[0].upper()}{words[1:]}.", ";".join(map(_call, chosen)))
+    words = ", then ".join(map(_words, reversed(chosen)))
+    return Example(f"{_capital(words)}.", ";".join(map(_call, reversed(chosen))))
 
 
 def _condition(skills: SkillSet) -> Example | None:
@@ -73,25 +84,47 @@ def _loop(skills: SkillSet) -> Example | None:
     bounds = skills.bounds
     if not chosen or not bounds.max_nesting or bounds.max_statements < 3 or bounds.max_loop < 3:
         return None
-    words = ", then ".join(map(_words, chosen))
-    return Example(f"Three times: {words}.", f"3{{{';'.join(map(_call, chosen))}}}")
+    words = " and ".join(map(_words, chosen))
+    return Example(f"{_capital(words)}, three times.", f"3{{{';'.join(map(_call, chosen))}}}")
 
 
-def _refusal(skills: SkillSet) -> Example | None:
-    return _refused(skills, "Something that none of the skills can do.", "I have no skill for that")
+def _sum(skills: SkillSet) -> Example | None:
+    """More than one call may be: two do it."""
+    chosen = _measured(skills, "cm")
+    if chosen is None or skills.bounds.max_statements < 2:
+        return None
+    most = chosen.arguments[0].maximum
+    rest = most - most % 100 - 200
+    if most % 100 or rest < chosen.arguments[0].minimum or rest <= 0:
+        return None
+    words = f"{_capital(_verb(chosen))} {value_text((most + rest) / 100)} m."
+    first, second = value_text(most), value_text(rest)
+    return Example(words, f"{chosen.name}({first});{chosen.name}({second})")
 
 
-def _beyond(skills: SkillSet) -> Example | None:
-    """A value that the first motion does not take."""
+def _below(skills: SkillSet) -> Example | None:
+    """Less than the first motion takes."""
     chosen = [skill for skill in _motions(skills) if len(skill.arguments) == 1]
     if not chosen:
         return None
     argument = chosen[0].arguments[0]
-    if argument.choices or argument.type == "bool":
+    half = argument.minimum // 2
+    if argument.choices or argument.type == "bool" or half <= 0:
         return None
-    limit = f"{argument.name} is at most {value_text(argument.maximum)} {argument.unit}".rstrip()
-    words = _does(chosen[0], [value_text(argument.maximum * 10)])
-    return _refused(skills, f"{words[0].upper()}{words[1:]}.", limit)
+    least = f"{argument.name} is at least {value_text(argument.minimum)} {argument.unit}".rstrip()
+    return _refused(skills, f"{_capital(_does(chosen[0], [value_text(half)]))}.", least)
+
+
+def _refusal(skills: SkillSet) -> Example | None:
+    return _refused(skills, "Bake a cake.", "I have no skill for that")
+
+
+def _measured(skills: SkillSet, unit: str) -> Skill | None:
+    """The first motion whose only argument is a number of this unit."""
+    for skill in _motions(skills):
+        if len(skill.arguments) == 1 and skill.arguments[0].unit == unit:
+            return None if skill.arguments[0].choices else skill
+    return None
 
 
 def _refused(skills: SkillSet, instruction: str, reason: str) -> Example | None:
@@ -158,8 +191,19 @@ def _words(skill: Skill) -> str:
 
 
 def _does(skill: Skill, values: Sequence[str]) -> str:
-    """What the call does, in words: ``move forward (distance 100 cm)``."""
-    given = zip(skill.arguments, values, strict=True)
+    """What the call does, in words: ``move forward 100 cm``; of several arguments with their
+    names, ``drive (speed 2 m/s, light True)``."""
+    given = list(zip(skill.arguments, values, strict=True))
+    if len(given) == 1 and given[0][0].unit:
+        argument, value = given[0]
+        return f"{_verb(skill)} {value} {_UNITS.get(argument.unit, argument.unit)}"
     texts = ", ".join(f"{a.name} {value} {a.unit}".rstrip() for a, value in given)
-    does = skill.description.split(";")[0]
-    return f"{does} ({texts})" if texts else does
+    return f"{_verb(skill)} ({texts})" if texts else _verb(skill)
+
+
+def _verb(skill: Skill) -> str:
+    return skill.description.split(";")[0] or skill.long_name
+
+
+def _capital(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
