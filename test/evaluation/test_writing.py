@@ -20,7 +20,7 @@ def written(*plans: str, max_tokens: int = 50, padding: str = ""):
 
     engine = build(EngineConfig("scripted", 2, script=script, pace=next(iter(PACES))))
     tasks = [Task(TELLO, "[]", name + padding) for name in texts]
-    found = dict(Writer(engine, PromptTemplate.default("short"), max_tokens).write(tasks))
+    found = dict(Writer(engine, PromptTemplate.default("short"), max_tokens, int).write(tasks))
     assert engine.step(()).kv_blocks_used == 0
     return [found[number] for number in range(len(plans))]
 

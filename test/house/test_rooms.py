@@ -47,6 +47,7 @@ ROOMS = (
 
 #: Rooms without ROS, vLLM, torch, SDKs, clocks, threads, processes and random numbers of their own.
 PURE = (
+    "timely_llm/evaluation",
     "timely_llm/simulation",
     "timely_llm/core",
     "robot_adapters/executor",

@@ -56,7 +56,7 @@ def run(job: Job) -> tuple[list[Row], list[dict[str, Any]]]:
         judged = any(isinstance(each, Judged) for each in job.asked)
         # Judged plans are all tried out: what doubt would have changed is known afterwards.
         least = None if judged else job.min_logprob
-        writer = Writer(engine, template, job.max_tokens, job.grammar, least)
+        writer = Writer(engine, template, job.max_tokens, time.monotonic, job.grammar, least)
         for number, plan in writer.write(tasks):
             asked = job.asked[number]
             row, result = try_out(asked, sets[asked.kind], plan)

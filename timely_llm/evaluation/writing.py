@@ -1,11 +1,10 @@
 """Plans as an engine writes them, held to the grammar and checked while they grow, as a planner
-does it."""
+does it. Pure, but for the engine."""
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from timely_llm.core.outputs import Reader
@@ -56,18 +55,19 @@ class _Live:
 
 
 class Writer:
-    """Has an engine write plans. ``grammar``: whether it is held to the plan language;
-    ``min_logprob`` is a planner's."""
+    """Has an engine write plans, timed by ``clock`` (s). ``grammar``: whether it is held to the
+    plan language; ``min_logprob`` is a planner's."""
 
     def __init__(
         self,
         engine: Engine,
         template: PromptTemplate,
         max_tokens: int,
+        clock: Callable[[], float],
         grammar: bool = True,
         min_logprob: float | None = None,
     ) -> None:
-        self._engine, self._template = engine, template
+        self._engine, self._template, self._clock = engine, template, clock
         self._max_tokens, self._grammar, self._min_logprob = max_tokens, grammar, min_logprob
         self._fixed: dict[str, FixedPrompt] = {}
 
@@ -78,7 +78,7 @@ class Writer:
         while waiting or live:
             while waiting and len(live) < self._engine.info.max_batch:
                 number, task = waiting.popleft()
-                begun = time.monotonic()
+                begun = self._clock()
                 try:
                     prompt_tokens = self._submit(number, task)
                 except PromptTooLong as error:
@@ -118,7 +118,7 @@ class Writer:
         if not moved:
             plan.logprob = live.reader.mean_logprob
         if taken.segments and not plan.segments:
-            plan.first_segment = time.monotonic() - live.begun
+            plan.first_segment = self._clock() - live.begun
         plan.segments += [segment.text for segment in taken.segments]
         plan.whole, plan.code, plan.error = taken.ended, taken.code, taken.error
         return plan.code is ErrorCode.NONE and output.finish is None
