@@ -159,6 +159,17 @@ def test_one_that_missed_its_first_token_goes_behind_all_that_can_meet_theirs():
     assert [v.number for v in rank([late, waits, in_time], 5.0)] == [2, 3, 1]
 
 
+def test_a_real_time_task_counts_until_its_time_budget_is_over():
+    """However late its first token came: section VI-A scores it by its deadline alone."""
+    begun = {"ttft": 0.25, "arrival": 0.0, "first_token": 0.4}
+    real_time = task(1, 0.05, worth=100.0, time_budget=1.5, **begun)
+    other = task(2, 0.1, **begun)
+    assert [missed(v, 1.4) for v in (real_time, other)] == [False, True]
+    assert missed(real_time, 1.6)
+    waits = task(3, 0.05, time_budget=1.5, arrival=1.0, first_token=-1.0, written=0)
+    assert not missed(waits, 2.4) and missed(waits, 2.6)
+
+
 def test_prompts_are_computed_at_once_the_nearest_ttft_first():
     """Column 15 of 20: only who has 20 tokens/s is in it."""
     fresh = {"kv_tokens": 0, "uncached": 30, "written": 0, "first_token": -1.0, "running": False}

@@ -35,3 +35,13 @@ def test_refusals_are_off_unless_asked_for_and_stay_in_n():
     assert 0 < len(refused) < len(result.outcomes) == 20
     assert {goal.error_code.name for goal in refused} == {"OVERLOADED"}
     assert {goal.utility for goal in refused} == {worth["utility"](60.0)}
+
+
+def test_a_time_budget_is_the_only_target_of_a_goal_that_has_one():
+    """SLICE, section VI-A: a real-time task is in time where its answer is, whatever its first
+    token and its rate."""
+    late = {"ttft": 0.001, "tpot": 0.001}
+    for budget, kept in ((10.0, True), (0.01, False)):
+        one = trace((0.0, task(**late, time_budget=budget)))
+        assert run(one).outcomes[0].slo_met is kept
+    assert not run(trace((0.0, task(**late)))).outcomes[0].slo_met

@@ -55,6 +55,7 @@ def view_of(request: Request, lengths: SegmentLength, pinned: int, network: floa
             written,
             request.first_token,
             max(1.0, predicted - written) if predicted >= 0 else -1.0,
+            goal.time_budget,
         ),
     )
 

@@ -42,6 +42,7 @@ class View(NamedTuple):
     written: int = 0  # tokens of the plan so far
     first_token: float = -1.0  # when it came; below 0: not yet
     predicted: float = -1.0  # tokens to the end of the plan; below 0: the policy does not ask
+    time_budget: float = 0.0  # target: s from the arrival to the whole plan; 0: none
 
 
 class EngineState(NamedTuple):

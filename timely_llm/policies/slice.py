@@ -15,12 +15,13 @@ Corrected, or settled where the paper is silent:
 
 - Eq. 2 as printed wants the time to the first token to be *at least* its target; it means at most.
   A task that has missed its TTFT cannot meet its SLO any more (X = 0 in Eq. 1): it is selected
-  after all that can.
+  after all that can. A real-time task, a goal with a time budget, is held to that alone (section
+  VI-A): it counts until the budget is over, however late its first token came.
 - The published code under-counts its period against Eq. 7. Here it is Eq. 7 to the letter.
 - Where not even the first task fits in a period, the paper selects none, and all stand still. Here
   that one runs.
 - A period says nothing of prompts. A selected task's prompt is computed at once, whatever the
-  column, the nearest TTFT first.
+  column, the nearest TTFT, or end of a time budget, first.
 - The paper goes back to column 0 at each arrival and end. Under many of those everyone runs in
   nearly every step, which is what the mask is to prevent. Here the column is the number of the
   engine's step modulo v_0: nothing to remember, and each full turn visits each column once.
@@ -56,7 +57,10 @@ def utility_rate(view: View) -> float:
 
 
 def missed(view: View, now: float) -> bool:
-    """Its first token came, or can only come, later than its TTFT target."""
+    """Its time budget is over; of one that has none, its first token came, or can only come, later
+    than its TTFT target."""
+    if view.time_budget > 0:
+        return now - view.arrival > view.time_budget
     first = view.first_token if view.first_token >= 0 else now
     return view.ttft > 0 and first - view.arrival > view.ttft
 
@@ -100,7 +104,7 @@ def choose(now: float, views: Sequence[View], state: EngineState) -> Decision:
     ranked = rank(views, now)
     selected = select(ranked, state)
     prompts = [v for v in selected if v.uncached or not v.kv_tokens]
-    prompts.sort(key=lambda v: (v.arrival + v.ttft if v.ttft > 0 else math.inf, v.number))
+    prompts.sort(key=lambda v: (v.arrival + (v.ttft or v.time_budget or math.inf), v.number))
     waiting = {v.number for v in prompts}
     column = state.steps % max(map(rate, selected))
     run = [v for v in selected if column < rate(v) and v.number not in waiting] + prompts

@@ -233,6 +233,7 @@ class TraceGoals:
             task.utility,
             task.ttft,
             task.tpot,
+            task.time_budget,
         )
 
     def ends_at(self, number: int) -> float | None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from timely_llm.core.request import Request
 from timely_llm.protocols.messages import ErrorCode, PlanResult
 from timely_llm.protocols.utility import Urgency
-from timely_llm.simulation.trace import Arrival
+from timely_llm.simulation.trace import Arrival, Task
 
+ROUNDING = 1e-9  # s
 REFUSALS = (ErrorCode.OVERLOADED, ErrorCode.ROBOT_BUSY, ErrorCode.OUTRANKED)
 
 
@@ -25,8 +26,9 @@ class Outcome:
     token is written, ``tpot_s`` the mean time of the tokens behind it. ``waiting_s`` is the time in
     which the robot did not execute, up to the plan's end or to the cut. ``completed_at`` is on the
     trace's clock. What did not happen before the cut is None. ``met`` says whether the response
-    came within the expected response time, ``slo_met`` whether the goal's own targets (TTFT, TPOT)
-    were kept; without any, ``met``.
+    came within the expected response time, ``slo_met`` whether the goal's own targets were kept:
+    its time budget alone where it has one (SLICE, section VI-A: real-time tasks), else TTFT and
+    TPOT; without any, ``met``.
     """
 
     arrival: float
@@ -87,15 +89,19 @@ def outcome_of(
         tpot_s=tpot,
         tokens=tokens,
         met=met,
-        slo_met=_slo_met(arrival, first, tpot, tokens) if task.ttft or task.tpot else met,
+        slo_met=_slo_met(task, first, tpot, tokens, met),
     )
 
 
-def _slo_met(arrival: Arrival, first: float | None, tpot: float | None, tokens: int) -> bool:
-    """All tokens came, the first one within TTFT and the others at TPOT."""
-    task = arrival.task
+def _slo_met(task: Task, first: float | None, tpot: float | None, tokens: int, met: bool) -> bool:
+    """All tokens came: within the time budget, or the first one within TTFT and the others at
+    TPOT."""
+    if not (task.ttft or task.tpot or task.time_budget):
+        return met
     if first is None or tokens < len(task.tokens):
         return False
+    if task.time_budget:
+        return first + (tokens - 1) * (tpot or 0.0) <= task.time_budget + ROUNDING
     return not (task.ttft and first > task.ttft) and not (
         task.tpot and tpot is not None and tpot > task.tpot
     )

@@ -16,8 +16,8 @@ class Task:
     """What a goal asks for and what the model answers.
 
     ``tokens`` joined are the answer. A goal's prompt has ``system_tokens``, the same for all of its
-    ``kind`` and cached, and ``prompt_tokens`` of its own. ``ttft`` (s) and ``tpot`` (s per token)
-    are targets; 0: none.
+    ``kind`` and cached, and ``prompt_tokens`` of its own. ``ttft`` (s), ``tpot`` (s per token) and
+    ``time_budget`` (s, until the whole answer is written) are targets; 0: none.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Task:
     prompt_tokens: int = 1
     ttft: float = 0.0
     tpot: float = 0.0
+    time_budget: float = 0.0
 
     @property
     def plan(self) -> str:

@@ -75,6 +75,7 @@ class _Task(Entry):
     prompt_tokens: Annotated[int, whole(1)] = 1
     ttft_s: _Seconds = 0.0
     tpot_s: _Seconds = 0.0
+    time_budget_s: _Seconds = 0.0
 
     @property
     def task(self) -> Task:
@@ -94,6 +95,7 @@ class _Task(Entry):
             prompt_tokens=self.prompt_tokens,
             ttft=self.ttft_s,
             tpot=self.tpot_s,
+            time_budget=self.time_budget_s,
         )
 
 
@@ -169,6 +171,7 @@ def _task_entry(task: Task, task_id: int) -> dict[str, Any]:
         "prompt_tokens": task.prompt_tokens,
         "ttft_s": task.ttft,
         "tpot_s": task.tpot,
+        "time_budget_s": task.time_budget,
     }
 
 
