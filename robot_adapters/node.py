@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import deque
 from functools import partial
 from typing import Any, NoReturn
 
@@ -40,6 +41,7 @@ from timely_llm.srv import Probe, RegisterRobot, UnregisterRobot
 from timely_llm.validation.outgoing import visible
 
 CLOSE_TIMEOUT = 2.0  # s, for the robot to halt and let go when the node ends
+MOST_UNANSWERED = 8  # requests to be registered that may still be answered
 GOODBYE_TIMEOUT = 2.0  # s, for the planner to answer unregister_robot
 DIAGNOSTICS_PERIOD = 1.0  # s
 MOST_STRANGERS = 20  # segments of other sessions that are answered between two ticks
@@ -63,6 +65,7 @@ class RobotNode(Node):
         self._robot = RobotExecutor(adapter, timing(self.parameters), ask)
         self._adapter = self._robot.adapter
         self._registration = Registration(self.parameters["register_timeout"])
+        self._unanswered: deque[Future] = deque()
         self._instance = new_instance()
         self._planner = ""  # instance of the session's
         self._session = 0
@@ -273,6 +276,9 @@ class RobotNode(Node):
         number = self._registration.asked(now)
         future = self._register.call_async(request)
         future.add_done_callback(lambda answered: self._on_registered(number, answered.result()))
+        self._unanswered.append(future)
+        if len(self._unanswered) > MOST_UNANSWERED:  # rclpy keeps what a dead planner was asked
+            self._register.remove_pending_request(self._unanswered.popleft())
 
     def _on_registered(self, number: int, response: RegisterRobot.Response) -> None:
         if self._robot.closed:
