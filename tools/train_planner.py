@@ -39,8 +39,14 @@ from tools.planner.llama import Llama, Size  # noqa: E402
 from tools.planner.training import Encoder, Trainer, score, shares  # noqa: E402
 
 MODEL = ROOT / "models" / "tiny_planner"
-DRONE_SHARE = 2 / 3  # of the pairs
+SHARES = {"tello": 34, "indy7": 18, "rover": 12}  # of 64 pairs
 ANEW, AGAIN = (2500, 3e-3), (1500, 1.5e-3)  # steps and highest rate, from nothing and from weights
+
+
+def computed_in() -> str:
+    """A processor without instructions for bfloat16 takes many times as long in it."""
+    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    return "bfloat16" if {"avx512_bf16", "amx_bf16"} & set(flags.split()) else "float32"
 
 
 def options() -> argparse.Namespace:
@@ -57,10 +63,11 @@ def options() -> argparse.Namespace:
     add("--hidden", type=int, default=192, help="hidden size, a multiple of 32")
     add("--inner", type=int, default=512, help="inner size of the feed-forward part")
     add("--layers", type=int, default=5, help="layers")
-    add("--varied", type=float, default=0.5, help="share of batches with other skills or order")
+    add("--varied", type=float, default=0.3, help="share of batches with other skills or order")
     add("--seed", type=int, default=1, help="of data and weights")
     add("--workers", type=int, default=min(os.cpu_count() or 1, 4), help="processes, one core each")
     add("--dtype", choices=("bfloat16", "float32"), default="bfloat16", help="of saved weights")
+    add("--compute", choices=("bfloat16", "float32"), default=computed_in(), help="of training")
     add("--report", type=int, default=500, help="steps between scores")
     add("--checkpoint", type=Path, help="file to resume from and to save to at each score")
     settings = parser.parse_args()
@@ -71,8 +78,9 @@ def options() -> argparse.Namespace:
 
 
 def per_step(pairs: int) -> dict[str, int]:
-    drones = round(DRONE_SHARE * pairs)
-    return {"tello": drones, "indy7": pairs - drones}
+    """The pairs of each kind, at least one: what is left over is the drone's."""
+    others = {kind: max(1, round(pairs * SHARES[kind] / 64)) for kind in ("indy7", "rover")}
+    return {"tello": max(1, pairs - sum(others.values())), **others}
 
 
 def make_tokenizer(skills: dict[str, SkillSet], template: PromptTemplate, size: int, seed: int):
@@ -141,7 +149,9 @@ def work(rank: int, settings: argparse.Namespace, store: str) -> None:
     encoder = Encoder(tokenizer, template)
     size = Size(tokenizer.get_vocab_size(), settings.hidden, settings.inner, settings.layers,
                 settings.hidden // 32)  # fmt: skip
-    model = Llama(size).bfloat16()
+    model = Llama(size)
+    if settings.compute == "bfloat16":
+        model = model.bfloat16()
     if settings.start:
         model.load(load_file(settings.start / "model.safetensors"))
     trainer = Trainer(model, settings.rate)

@@ -124,8 +124,11 @@ class Hostile(GuestNode):
         self.node.create_subscription(kind, name, hear, RELIABLE)
 
     def _publish(self, topic: str, message: Any) -> None:
+        """A STOP, also one that is only repeated, is obeyed: its robot is rearmed."""
         message.stamp.nanosec = MARK
         self._publishers[topic].publish(message)
+        if isinstance(message, Segment) and message.command == Segment.STOP:
+            self._rearm(topic.split("/")[1])
 
     def _call(self, kind: Any, name: str, request: Any) -> None:
         """``name`` under the root; nobody waits for the answer."""
@@ -306,7 +309,6 @@ class Hostile(GuestNode):
     def _stop_by_segment(self) -> None:
         robot = self._robot()
         self._publish(f"/{robot}/segments", Segment(command=Segment.STOP))
-        self._rearm(robot)
 
     def _stop_flood(self) -> None:
         robot = self._robot()

@@ -1,18 +1,20 @@
 """The bundled planner's data: the split is disjoint, all plans are legal, tokens keep the text."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
+import yaml
 from tokenizers import Tokenizer
 
 from timely_llm.language.parser import parse
 from timely_llm.prompts.template import FILE_NAME, PromptTemplate
-from tools.planner import arm, dataset, drone
+from tools.planner import amounts, arm, dataset, drone, phrases
 from tools.planner.draw import Draw, Exhausted, Pair, has_held_out_noun, is_held_out, is_new
 
 MODEL = dataset.ROOT / "models" / "tiny_planner"
-SIZES = {"tello": 40, "indy7": 24}
+SIZES = {"tello": 34, "indy7": 18, "rover": 12}
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +123,9 @@ def test_held_out_set_is_the_same_each_time_and_covers_the_families(skills, held
     expected = {"move", "turn", "wait", "picture", "say", "steps", "find", "go to", "question",
                 "condition", "comparison", "loop", "figure", "move and look", "measure",
                 "open question", "abstract", "replan", "refusal", "out of limits",
-                "missing skill", "pick and place", "pick", "put down", "pick if seen"}  # fmt: skip
+                "missing skill", "pick and place", "pick", "put down", "pick if seen",
+                "square", "there and back", "correction", "search", "tour", "photos", "polygon",
+                "far move", "language", "hold", "tower", "count", "retry"}  # fmt: skip
     assert expected <= set(families)
 
 
@@ -130,13 +134,14 @@ def test_missing_skill_becomes_a_refusal(skills):
     names = skills["tello"].names
     assert dataset.fit(pair, names) == pair
     refused = dataset.fit(pair, [name for name in names if name != "mf"])
-    assert refused.plan == "l('I cannot move forward');->False"
+    assert refused.plan == "refuse('I cannot move forward')"
     place = Pair("pick and place", "", "", arm.place_plan([("cup", "on", "tray")]))
-    assert dataset.fit(place, names).plan == "l('I cannot pick things up');->False"
+    assert dataset.fit(place, names).plan == "refuse('I cannot pick things up')"
 
 
 def test_skills_are_found_outside_of_strings_only():
     assert Pair("", "", "", "?s('mf(20)')==True{g('x')}->p('d(1)')").needs == ("s", "g", "p")
+    assert Pair("", "", "", "refuse('I cannot tp()')").needs == ()
 
 
 def test_placing_gives_the_published_plans_but_for_what_they_alone_do():
@@ -146,7 +151,8 @@ def test_placing_gives_the_published_plans_but_for_what_they_alone_do():
     assert arm.place_plan(fruit) == plans["[A] Pick up the apple an"]
     desk = [("pencil", "in", "pen holder"), ("eraser", "near", "pencil"),
             ("notebook", "on", "desk")]  # fmt: skip
-    assert arm.place_plan(desk) == plans["[A] Pick up the pencil a"].replace("d(0.1);", "")
+    published = plans["[A] Pick up the pencil a"].replace("d(0.1);", "")
+    assert arm.place_plan(desk).replace("gt('pen holder');", "") == published
     stacked = [("red box", "on", "blue box"), ("green box", "on", "red box")]
     first = arm.place_plan(stacked[:1])
     published = plans["[A] Pick up the red box "]
@@ -161,6 +167,93 @@ def test_ways_out_are_those_of_the_published_replans(threat, motion, call):
     assert drone.way_out(threat, motion) == call
     plans = [pair.plan for _, pair in dataset.published()]
     assert f"{call};{motion}(50);" in plans
+
+
+def drawn(skills, count, held_out=False):
+    """(kind, pair) of whole skill sets, in equal parts of the kinds."""
+    for kind in dataset.KINDS:
+        draw = Draw(random.Random(11), held_out, invented=0.3)
+        for _ in range(count // len(dataset.KINDS)):
+            yield kind, dataset.draw_pair(kind, skills[kind].names, draw)
+
+
+def test_no_judged_instruction_is_drawn(skills):
+    """Of neither half: letters alone count, and a number in words is no letter."""
+
+    def letters(text):
+        words = re.findall(r"[^\W\d_]+", text.lower())
+        return "".join(word for word in words if word not in amounts.NUMBERS)
+
+    files = sorted((dataset.ROOT / "config/instructions").glob("*.yaml"))
+    rows = [row for file in files for row in yaml.safe_load(file.read_text())["instructions"]]
+    asked = {letters(row["instruction"]) for row in rows}
+    assert len(files) == 2 and len(asked) > 300
+    texts = [pair.instruction for _, pair in drawn(skills, 20_000)]
+    texts += [pair.instruction for _, pair in drawn(skills, 3_000, held_out=True)]
+    for text in texts:
+        plain = text[4:] if text[:4] in ("[A] ", "[Q] ", "[E] ") else text
+        assert letters(plain) not in asked, text
+
+
+def test_refusals_are_the_statement_and_end_the_plan(skills):
+    refusals = [pair for _, pair in drawn(skills, 6000) if "refuse" in pair.plan]
+    assert {"refusal", "missing skill", "out of limits"} <= {pair.family for pair in refusals}
+    for pair in refusals:
+        assert re.fullmatch(r"refuse\('[^'\"]{1,60}'\)", pair.plan), pair
+
+
+def test_moves_keep_to_the_limits_of_their_kind(skills):
+    shortest = {"tello": 20, "rover": 5}
+    farthest = {"mu": phrases.HIGHEST, "md": phrases.LOWEST}
+    for kind, pair in drawn(skills, 9000):
+        if pair.family not in ("move", "far move", "steps"):
+            continue
+        for skill, size in re.findall(r"\b(m[fbludr])\((\d+)\)", pair.plan):
+            assert int(size) <= farthest.get(skill, 500), pair
+            assert int(size) >= shortest.get(kind, 20) or pair.family == "far move", pair
+
+
+def test_a_step_must_be_at_least_the_shortest_move(skills):
+    """Also the second call of a move in two."""
+    for kind, least in (("tello", 20), ("rover", 5)):
+        body = phrases.FLYING if kind == "tello" else phrases.ROLLING
+        draw = Draw(random.Random(1))
+        for _ in range(200):
+            sizes = [int(size) for size in re.findall(r"\d+", phrases.far_move(draw, body)[1])]
+            assert sizes[0] == 500 and least <= sizes[1] <= 500
+
+
+@pytest.mark.parametrize(
+    ("centimetres", "words"),
+    [(250, "two and a half metres"), (122, "4 feet"), (130, "one point three metres"),
+     (35, "thirty-five centimetres"), (75, "three quarters of a metre"), (50, "half a metre")],
+)  # fmt: skip
+def test_distances_are_said_in_many_ways(centimetres, words):
+    draw = Draw(random.Random(2))
+    assert words in {amounts.distance(draw, centimetres) for _ in range(3000)}
+
+
+def test_every_way_of_saying_a_distance_is_that_distance():
+    """Numbers in digits come out again, whatever the unit."""
+    size = {"cm": 1, "cms": 1, "m": 100, "ft": 30.48, "in": 2.54, "inches": 2.54, "feet": 30.48}
+    draw = Draw(random.Random(3))
+    for _ in range(5000):
+        centimetres = phrases.some_distance(draw, 5)
+        text = amounts.distance(draw, centimetres)
+        if match := re.fullmatch(r"([\d.]+) ?(\w+)", text):
+            unit = size.get(match[2]) or (1 if match[2].startswith("cent") else 0)
+            if match[2].startswith("met"):
+                unit = 100
+            elif match[2] in ("foot", "inch", "yards"):
+                unit = {"foot": 30.48, "inch": 2.54, "yards": 91.44}[match[2]]
+            assert round(float(match[1]) * unit) == centimetres, (text, centimetres)
+
+
+def test_typing_errors_keep_names_and_texts(skills):
+    for _, pair in drawn(skills, 6000):
+        for text in re.findall(r"'([^']*)'", pair.plan):
+            if pair.family in ("move and look", "find", "say", "pick and place", "hold", "tour"):
+                assert text.lower() in pair.instruction.lower(), pair
 
 
 def test_a_draw_stays_on_its_side_or_says_so():

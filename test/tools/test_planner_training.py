@@ -11,7 +11,7 @@ from timely_llm.prompts.template import FILE_NAME, PromptTemplate
 from tools.planner import dataset
 from tools.planner.llama import Llama, Size
 from tools.planner.training import Encoder, Trainer, score
-from tools.train_planner import MODEL
+from tools.train_planner import MODEL, per_step
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,16 @@ def test_the_bundled_weights_write_the_published_plans(encoder):
     examples = [dataset.Example(pair, skills[kind]) for kind, pair in dataset.published()]
     counts, wrong = score(model, encoder, examples)
     assert counts == {"published": (11, 11)} and not wrong
+
+
+@pytest.mark.parametrize("pairs", [3, 16, 64, 128])
+def test_the_kinds_share_the_pairs_of_a_step(pairs):
+    shared = per_step(pairs)
+    assert sum(shared.values()) == pairs and set(shared) == set(dataset.KINDS)
+    assert pairs != 64 or shared == {"tello": 34, "indy7": 18, "rover": 12}
+    skills = dataset.load_skills()
+    batch = next(dataset.batches(skills, random.Random(0), shared, 0.0))
+    assert [len(drawn) for _, drawn in batch] == list(shared.values())
 
 
 def test_a_few_steps_learn(encoder):

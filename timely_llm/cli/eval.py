@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -107,6 +109,7 @@ def eval_(
             "title": f"Plans of {Path(model).name}, judged by what happens",
             "command": f"timely-llm {' '.join(sys.argv[1:])}",
             "measured": datetime.now(UTC).date().isoformat(),
+            "machine": f"{os.cpu_count()} cores, {platform.platform()}",
             "tables": tables,
             "plans": rows,
         }

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tools.planner import words
+from tools.planner import chatter, words
 
 HELD_OUT_SHARE = 8  # one combination in so many is held out
 HELD_OUT_NOUNS = 12  # one noun in so many is never trained
@@ -37,7 +37,8 @@ class Pair:
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the skills that the plan calls, in order."""
-        return tuple(dict.fromkeys(re.findall(r"\b([a-z]+)\(", _without_strings(self.plan))))
+        called = re.findall(r"\b([a-z]+)\(", _without_strings(self.plan))
+        return tuple(name for name in dict.fromkeys(called) if name != "refuse")
 
 
 class Exhausted(Exception):
@@ -166,6 +167,19 @@ def scene_of(draw: Draw, names: Sequence[str]) -> str:
     return f"[{', '.join(parts)}]"
 
 
+def numbered_scene(draw: Draw, names: Sequence[str]) -> str:
+    """A scene in which things of one name are numbered, in any order."""
+    seen: dict[str, int] = {}
+    numbered = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        numbered.append(f"{name} {seen[name]}" if names.count(name) > 1 else name)
+    draw.rng.shuffle(numbered)
+    parts = [scene_of(draw, [name])[1:-1] for name in numbered]
+    plain = [re.sub(r"_(\d+)_\d+ ", r"_\1 ", part) for part in parts]
+    return f"[{', '.join(plain)}]"
+
+
 def random_scene(draw: Draw, but: Sequence[str] = (), place: str = "") -> str:
     """A scene of none to three objects that are not in the task; ``place`` may be one of them."""
     names = [place] if place and draw.chance(0.5) else []
@@ -177,27 +191,30 @@ def random_scene(draw: Draw, but: Sequence[str] = (), place: str = "") -> str:
     return scene_of(draw, names)
 
 
-_REQUESTS = (
-    "{}", "{}", "{}", "{}.", "{}.", "please {}", "please {}.", "{} please", "could you {}?",
-    "can you {}?", "i want you to {}", "i need you to {}.", "robot, {}", "hey, {}", "now {}",
-    "{} now", "would you {}?", "you should {}.", "your task: {}", "{}!", "kindly {}",
-    "i would like you to {}", "hello, {}", "ok, {}", "next, {}",
-)  # fmt: skip
-
-
 def finish(draw: Draw, family: str, core: str, plan: str, scene: str, tag: str = "A") -> Pair:
-    """Wrap the core in a request (no wrapping for the tags Q and E) and check the side.
+    """Wrap the core in a request, less so for the tags Q and E, and check the side. The tag L
+    (another language) is never written.
 
     A core without slots is a value itself, and its wrapping the phrasing.
     """
-    wrap = draw.pick(_REQUESTS) if tag == "A" and core[-1] not in ".?!" else "{}"
+    wrap = chatter.wrapping(draw.rng, core, tag)
     if not draw.keys:
-        if is_held_out(wrap, core) != draw.held_out:
+        wraps = [wrap, *(chatter.wrapping(draw.rng, core, tag) for _ in range(_TRIES))]
+        wrap = next((each for each in wraps if is_held_out(each, core) == draw.held_out), "")
+        if not wrap:
             raise Exhausted(core)
         draw.keys.append((wrap, core))
     text = wrap.format(core).strip()
+    if tag != "E":
+        text = chatter.misspelt(draw.rng, text, _kept(draw, plan))
     if draw.chance(0.6):
         text = text[0].upper() + text[1:]
-    if draw.chance(0.4):
+    if tag != "L" and draw.chance(0.4):
         text = f"[{tag}] {text}"
     return Pair(family, text, scene, plan, tuple(draw.keys))
+
+
+def _kept(draw: Draw, plan: str) -> set[str]:
+    """Words that are never mistyped: names and texts."""
+    texts = [value for _, value in draw.keys] + re.findall(r"'([^']*)'", plan)
+    return {word.strip(".?!,").lower() for text in texts for word in text.split()}

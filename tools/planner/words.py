@@ -54,6 +54,10 @@ red blue green yellow black white orange purple pink brown grey gray silver gold
 little tiny long short round square wooden metal plastic glass paper old new empty full open broken
 heavy soft dirty clean wet left right first second striped
 """.split()  # noqa: SIM905
+COLOURS = (
+    "red", "blue", "green", "yellow", "white", "black", "orange", "purple", "pink", "brown", "grey",
+    "silver", "golden",
+)  # fmt: skip
 PLACES = """
 table countertop desk shelf floor bed sofa couch chair cabinet counter bench carpet windowsill
 kitchen bedroom bathroom garage garden hallway office balcony roof wardrobe drawer fridge box basket
@@ -86,6 +90,24 @@ tell me a joke|what is the weather like|what time is it|who made you|i love you|
 never mind|ok|lol|what is two plus two|what is the capital of france|i am bored|nice work|
 see you later|what is the meaning of life|do you like music|happy birthday|asdf|test|blah blah|hmm|
 why|i am hungry|i am tired|it is cold|the sky is blue
+""")
+ERRANDS = _items("""
+play some music|put on a song|turn the volume up|read me the news|call a taxi|
+send a message to tom|check my mail|read my messages|order a pizza|book a table for two|
+switch the light on|dim the lights|turn the heating down|set an alarm for seven|
+remind me of the dentist|tell me the weather forecast|add milk to the shopping list|do the dishes|
+do the laundry|make me a coffee|tidy up the room|walk the dog|feed the fish|water the flowers|
+open the window|close the curtains|lock the front door|write a poem|sing me a lullaby|
+tell a story|translate this letter|what is on television tonight|what did i write yesterday|
+how much is a ticket to rome|who won the match|what is the news today|search the web for shoes|
+start a timer on my phone|take out the rubbish|mow the lawn|clean the windows|sweep the floor|
+change the bulb|charge my phone|pay my bills|buy me a ticket|drive me to work|park my car|
+answer the doorbell|let the cat out|run me a bath|bake us some bread|solve this equation|
+what is the square root of two|update your software|delete all my files|
+switch the radio to another station|connect to the wifi|call my brother|post this on the internet|
+make a phone call|draw me a picture of a horse|give me a massage|cut my hair|
+help with my homework|what is my next appointment|read this book to me|recommend a film|
+print this page|scan this document
 """)
 SAYINGS = _items("""
 hello|good morning|welcome|goodbye|dinner is ready|the door is open|task done|all clear|
