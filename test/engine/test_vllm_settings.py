@@ -106,3 +106,24 @@ def test_errors_fit_on_a_line():
     assert vllm_settings.one_line(ValueError()) == "ValueError"
     assert vllm_settings.one_line(ValueError("x" * 500)) == "x" * 297 + "..."
     assert vllm_settings.one_line(ValueError("[07:54:37] /a/b.cc:820: EBNF error")) == "EBNF error"
+
+
+@pytest.mark.parametrize(
+    ("content", "computes"),
+    [
+        ("flags\t\t: fpu avx2 fma avx512_bf16", True),
+        ("flags\t\t: fpu avx2 fma", False),
+        ("flags\t\t: fpu amx_bf16 amx_tile", True),
+        ("Features\t: fp asimd bf16", True),
+        ("Features\t: fp asimd", False),
+        ("hardware\t: of another kind", True),
+    ],
+)
+def test_a_processor_says_whether_it_computes_bfloat16(tmp_path, content, computes):
+    file = tmp_path / "cpuinfo"
+    file.write_text(f"processor\t: 0\n{content}\n")
+    assert vllm_settings.computes_bfloat16(file) is computes
+
+
+def test_a_machine_that_does_not_say_what_it_computes_is_left_to_vllm(tmp_path):
+    assert vllm_settings.computes_bfloat16(tmp_path / "cpuinfo")
