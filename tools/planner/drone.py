@@ -365,7 +365,9 @@ _FINDING = ("look for {}", "find {}", "search for {}", "locate {}", "spot {}")
 
 def tour(draw: Draw) -> Pair:
     """One or two objects to go to or look for, with steps in between: each needs the one before."""
-    texts, plan, names, depth = [], "", [], 0
+    texts: list[str] = []
+    names: list[str] = []
+    plan, depth = "", 0
     kinds = draw.pick(("gs", "gss", "sgs", "gg", "gsg", "fg", "gf", "gfs", "ff", "fs", "sgg"))
     for kind in kinds:
         if kind == "s":
