@@ -10,7 +10,6 @@ from timely_llm.protocols.messages import ErrorCode
 
 PERIOD = 0.25  # s, between two looks for a planner, and between two asks
 ASK_AGAIN = 5.0  # s without an answer; discovery alone may take 3 s on a busy machine
-SOON = 1.0  # s, the same of a planner that was just heard for the first time
 PLANNERS = 4  # of which it is remembered that they were heard
 GRANT_TIMEOUT = 5.0  # s, for the planner's publisher to be matched
 
@@ -37,16 +36,16 @@ class Registration:
         self._asked = self._answered = 0  # numbers of requests
         self._latest = ("", 0)  # planner and session of the last grant
         self._heard: deque[str] = deque(maxlen=PLANNERS)
-        self._news = False  # one was heard that has not been asked
         self._asked_at = -math.inf  # s
 
     def heard(self, planner: str, now: float) -> None:
-        """A planner lives. A request may have gone to one that does not, and counts as there for a
-        while: who was not heard before is asked at once."""
-        if planner not in self._heard:
-            self._heard.append(planner)
-            at_once = max(now, self._asked_at + PERIOD)
-            self._news, self._not_before = True, min(self._not_before, at_once)
+        """A planner lives. Another one than was heard before is asked at once: a request may have
+        gone to the one before, which counts as there for a while after its end."""
+        if planner in self._heard:
+            return
+        if self._heard:
+            self._not_before = min(self._not_before, max(now, self._asked_at + PERIOD))
+        self._heard.append(planner)
 
     def due(self, now: float) -> bool:
         """Whether to ask now, and again where an answer is missing."""
@@ -62,8 +61,7 @@ class Registration:
 
     def asked(self, now: float) -> int:
         """The request was sent; its number, for its answer."""
-        self._not_before = now + (SOON if self._news else ASK_AGAIN)
-        self._news, self._asked_at = False, now
+        self._not_before, self._asked_at = now + ASK_AGAIN, now
         self._asked += 1
         return self._asked
 
