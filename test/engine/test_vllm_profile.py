@@ -47,7 +47,7 @@ def test_what_is_printed(written):
         "noise floor",
         "only 16 steps of each cell (100 are wanted)",
         "224 steps in 14 cells",
-        "what the planner's loop adds was not measured: request 'alone': prompt of",
+        "what the planner's loop adds was not measured: request 'fixed': prompt of",
     ):
         assert words in output
 
