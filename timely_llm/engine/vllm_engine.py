@@ -208,9 +208,8 @@ class VllmEngine:
         overruled = {self._names.get(own) for own in counts.overruled}
         logprobs = {self._names.get(own): value for own, value in counts.logprobs.items()}
         outputs = {
-            name: _output(output, name in overruled, logprobs.get(name))
-            for output in given
-            for name in [output.request_id]
+            one.request_id: _output(one, one.request_id in overruled, logprobs.get(one.request_id))
+            for one in given
         }
         if runs:
             self._watch_progress(wanted, outputs)

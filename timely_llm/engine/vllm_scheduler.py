@@ -81,11 +81,11 @@ class NativeScheduler(AsyncScheduler):
 
     def update_from_output(self, scheduler_output, model_runner_output):
         self.in_flight -= 1
-        names, forbidden, logprobs = getattr(scheduler_output, "first_choices", ((), (), ()))
-        if len(names) == len(forbidden):  # else it speculates
-            pairs = zip(names, forbidden, strict=True)
+        names, forbidden, logprobs = getattr(scheduler_output, "first_choices", ((), None, None))
+        if forbidden is not None and len(names) == len(forbidden):  # else it speculates
+            pairs = zip(names, forbidden.tolist(), strict=True)
             self.counts.overruled |= {name for name, gone in pairs if gone}
-            self.counts.logprobs |= zip(names, map(float, logprobs), strict=True)
+            self.counts.logprobs |= zip(names, logprobs.tolist(), strict=True)
         return super().update_from_output(scheduler_output, model_runner_output)
 
     def _count(self, output: SchedulerOutput) -> None:
