@@ -81,11 +81,12 @@ class NativeScheduler(AsyncScheduler):
 
     def update_from_output(self, scheduler_output, model_runner_output):
         self.in_flight -= 1
-        names, forbidden, logprobs = getattr(scheduler_output, "first_choices", ((), None, None))
-        if forbidden is not None and len(names) == len(forbidden):  # else it speculates
-            pairs = zip(names, forbidden.tolist(), strict=True)
+        first = getattr(scheduler_output, "first_choices", None)
+        if first is not None and len(first[0]) == len(first[1]):  # else it speculates
+            names, forbidden, logprobs = first[0], first[1].tolist(), first[2].tolist()
+            pairs = zip(names, forbidden, strict=True)
             self.counts.overruled |= {name for name, gone in pairs if gone}
-            self.counts.logprobs |= zip(names, logprobs.tolist(), strict=True)
+            self.counts.logprobs |= zip(names, logprobs, strict=True)
         return super().update_from_output(scheduler_output, model_runner_output)
 
     def _count(self, output: SchedulerOutput) -> None:
